@@ -84,9 +84,9 @@ import Testing
         var children = stacks.enumerated().map { Self.waiting(UInt64($0 + 2), .sleep, stack: $1) }
         for index in children.indices { children[index].group = 5 }
         let graph = try Self.graph([Self.waiting(1, .group, 5)] + children)
-        let words = "awaits 8 child tasks (3 in `save()`, 2 in `load()`, 1 in `import()`, 2 more)"
+        let words = "awaits 8 child tasks (3 in save(), 2 in load(), 1 in import(), 2 more)"
         let task = try #require(graph.task(1))
-        #expect(graph.wait(of: task) == "\(words), one of them in `load()` at Loader.swift:10, which sleeps")
+        #expect(graph.wait(of: task) == "\(words), one of them in load() at Loader.swift:10, which sleeps")
         #expect(graph.step(of: task) == words)
     }
 

@@ -33,27 +33,27 @@ private let images = ImageList([
         let report = report([2, 1, 1, nil])
         #expect(
             report.cause?.summary
-                == "`awaitTheServices` awaits 4 child tasks (2 in `listen`, 1 in `sweep`, 1 more), one of them in "
-                + "`sweep`, which awaits a continuation, which nothing has resumed yet.")
+                == "awaitTheServices awaits 4 child tasks (2 in listen, 1 in sweep, 1 more), one of them in "
+                + "sweep, which awaits a continuation, which nothing has resumed yet.")
         #expect(report.waits?.map { $0.childStacks?.count } == [3, nil])
         #expect(report.fault == nil)
     }
 
     @Test func `the child that was asked to end is said to be`() {
         #expect(
-            report([2, 1], canceled: 1).cause?.summary.contains("one that was asked to end in `listen`, which") == true)
+            report([2, 1], canceled: 1).cause?.summary.contains("one that was asked to end in listen, which") == true)
     }
 
     @Test func `one child needs no number`() {
         #expect(
             report([1]).cause?.summary
-                == "`awaitTheServices` awaits a child task in `listen`, which awaits a continuation, which nothing has "
+                == "awaitTheServices awaits a child task in listen, which awaits a continuation, which nothing has "
                 + "resumed yet.")
     }
 
     @Test func `the stacks of a hundred children are kept`() {
         let report = report(Array(repeating: 1, count: 300))
-        #expect(report.cause?.summary.contains("300 child tasks (101 in `listen`, 199 more), one of them") == true)
+        #expect(report.cause?.summary.contains("300 child tasks (101 in listen, 199 more), one of them") == true)
         #expect(report.stacks.count == 2)
     }
 }
