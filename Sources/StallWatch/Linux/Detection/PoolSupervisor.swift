@@ -171,8 +171,10 @@ private struct PinnedThread {
 
     /// Takes over the number of the pool's pinned threads, of which the largest counts, and of the tasks that wait.
     mutating func update(pinned: Int, waiting: Int?) {
-        open.record.pool?.pinnedThreads = max(pinned, open.record.pool?.pinnedThreads ?? 0)
-        open.record.pool?.waitingTasks = waiting ?? open.record.pool?.waitingTasks
+        guard var pool = open.record.pool else { return }
+        pool.pinnedThreads = max(pinned, pool.pinnedThreads)
+        pool.waitingTasks = waiting ?? pool.waitingTasks
+        open.record.pool = pool
     }
 
     mutating func submit(_ context: WatchdogContext) {
