@@ -187,12 +187,12 @@ import TextOutput
         let stacks = [
             [run, start], [run, other], [run, start], [other], [callout, run, start], [other, run, start],
         ]
-        report.otherThreads = stacks.map { stack in
-            report.stacks.append(stack)
-            return StallReport.OtherThread(
-                thread: .init(id: 7), stack: report.stacks.count - 1, threadState: .blocked)
+        let known = report.stacks.count
+        report.stacks += stacks
+        report.otherThreads = stacks.indices.map { index in
+            StallReport.OtherThread(thread: .init(id: 7), stack: known + index, threadState: .blocked)
         }
-        report.otherThreads?.append(.init(thread: .init(id: 8), stack: report.stacks.count - 4, threadState: .running))
+        report.otherThreads?.append(.init(thread: .init(id: 8), stack: known + 2, threadState: .running))
         let view = ReportView(report: report, origin: ReportOrigin(path: "-"), terminal: Terminal())
         #expect(view.waitingLoops == "\n2 threads wait in run loops of open.\n1 thread waits in a run loop of serve.\n")
     }
