@@ -83,9 +83,8 @@ extension RunLoopLayout {
     /// The dates of the timers that are not due, in seconds from now, and the interval of each: no other word has them.
     private static let laterDates = [1_234_567.0, 2_345_678]
     private static let learnedInterval = 12_345.0
-    private static let maximumRuns = 8
-    /// The longest time that a run waits, in seconds.
-    private static let longestRun = 0.01
+    /// The most runs, of one pass each: a run with a time limit has libdispatch start threads for its timer.
+    private static let maximumRuns = 1_000
 
     /// Learns the layout once, in some milliseconds, on a thread that has no run loop and ends soon: the loop ends with it.
     static func learn() {
@@ -119,7 +118,7 @@ extension RunLoopLayout {
         guard let due, later.count == laterDates.count else { return nil }
         for timer in later + [due] { CFRunLoopAddTimer(loop, timer, mode) }
         defer { for timer in later + [due] { CFRunLoopTimerInvalidate(timer) } }
-        for _ in 0..<maximumRuns where seen.withLock({ $0 == nil }) { CFRunLoopRunInMode(mode, longestRun, true) }
+        for _ in 0..<maximumRuns where seen.withLock({ $0 == nil }) { CFRunLoopRunInMode(mode, 0, true) }
         guard let (layout, currentMode, array, during) = seen.withLock({ $0 }),
             // Outside of runs there is no current mode.
             memory.word(at: loopAddress &+ UInt64(8 * layout.mode)) != currentMode,
