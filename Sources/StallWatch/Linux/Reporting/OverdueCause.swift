@@ -96,12 +96,15 @@ struct OverdueCause {
         report.waits = waits
         let chain = TaskChain(from: task, in: list)
         guard let first = chain.tasks.first else { return }
-        let sentence = "\(graph.place(of: first)) \(graph.wait(of: first))"
+        // A function's name is no word that a sentence may change.
+        let place = graph.place(of: first)
+        let subject = graph.frame(of: first) == nil ? place.prefix(1).uppercased() + place.dropFirst() : place
+        let sentence = "\(subject) \(graph.wait(of: first))"
         let isLost = chain.tasks.last.flatMap(graph.bytesWithoutContinuation) != nil
         let whole = "\(sentence)\(isLost ? "" : Self.rest(chain, waits, after: sentence))."
         let kind = kind(of: chain, waits)
         report.cause = .init(
-            kind, whole.prefix(1).uppercased() + whole.dropFirst(), chain.end == .circle ? .certain : .likely,
+            kind, whole, chain.end == .circle ? .certain : .likely,
             cpuShare: kind == .cpu ? 1 : 0, in: report)
     }
 
