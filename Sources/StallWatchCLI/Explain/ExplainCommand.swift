@@ -18,13 +18,13 @@ struct ExplainCommand: ParsableCommand {
     @Argument(help: ArgumentHelp("The cause or kind.", valueName: "word"), completion: .list(CausePage.words))
     var word: String
 
+    func validate() throws {
+        guard CausePage.text(word) == nil else { return }
+        throw ValidationError("'\(word)' has no page. The words are: \(CausePage.words.joined(separator: ", ")).")
+    }
+
     func run() throws {
-        guard let page = CausePage.text(word) else {
-            throw CommandFailure(
-                .usage,
-                "'\(word)' has no page. The words are: \(CausePage.words.joined(separator: ", ")).")
-        }
-        try StandardOutput.write(page)
+        if let page = CausePage.text(word) { try StandardOutput.write(page) }
     }
 }
 

@@ -109,9 +109,11 @@ struct RunCommand: ParsableCommand {
 enum ProgramWords {
     /// The program that a command runs, with its arguments: `--` before it is not needed.
     ///
-    /// - Throws: A `ValidationError` for an option that the command does not have, which would be taken for a program.
+    /// - Throws: A `ValidationError` for an option that the command does not have, which would be taken for a program, and a
+    ///   request for help where that is asked for.
     static func program(of words: [String]) throws -> [String] {
         guard let first = words.first, first.hasPrefix("-") else { return words }
+        if ["-h", "--help"].contains(first) { throw CleanExit.helpRequest() }
         guard first == "--" else { throw ValidationError("Unknown option '\(first)'") }
         return Array(words.dropFirst())
     }
