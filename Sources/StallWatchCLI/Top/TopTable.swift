@@ -8,6 +8,8 @@ struct TopTable {
 
     /// The lines beside the groups: titles, remainder, blank, conclusion, next step, and the shell's next prompt.
     private static let otherLines = 6
+    /// The columns below which the remainder and the conclusion take two lines each.
+    private static let onelineColumns = 80
     /// The fewest groups on a terminal, however low it is.
     private static let leastGroups = 3
     /// The columns of a caller where lines have no limit: names of closures and generics are long, and the others matter more.
@@ -19,7 +21,8 @@ struct TopTable {
     var showsHarm = false
 
     static func limit(for terminal: Terminal) -> Int {
-        terminal.height.map { max($0 - otherLines, leastGroups) } ?? standardLimit
+        let wrapped = (terminal.width ?? .max) < onelineColumns ? 2 : 0
+        return terminal.height.map { max($0 - otherLines - wrapped, leastGroups) } ?? standardLimit
     }
 
     func text(for terminal: Terminal) -> String {

@@ -134,7 +134,7 @@ final class ScenarioLanes: Sendable {
     ]
 
     /// Whether a scenario runs alone: one that looks at the pool finds what the tasks of others do there.
-    private static func isAlone(_ scenario: Scenario) -> Bool {
+    static func isAlone(_ scenario: Scenario) -> Bool {
         alone.contains(scenario.name) || Scenario.poolScenarios.contains { $0.name == scenario.name }
     }
 

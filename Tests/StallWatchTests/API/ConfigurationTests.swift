@@ -12,10 +12,11 @@ import Testing
         #expect(
             configuration.watchdogOptions
                 == WatchdogOptions(
-                    saturationThreshold: 10_000_000_000, modeRule: .init(limit: 1_000_000_000)))
+                    saturationThreshold: 10_000_000_000, modeRule: .init(limit: 1_000_000_000),
+                    pinnedThreshold: 1_000_000_000))
         #expect(
             StallMonitor.Configuration(detection: .init(saturationThreshold: nil)).watchdogOptions
-                == WatchdogOptions(modeRule: .init(limit: 1_000_000_000)))
+                == WatchdogOptions(modeRule: .init(limit: 1_000_000_000), pinnedThreshold: 1_000_000_000))
     }
 
     @Test(
