@@ -236,21 +236,22 @@ package struct SwiftTaskMemory {
     }
 
     private func name(_ first: UInt64) -> [UInt8]? {
-        record(RecordKind.name, from: first).flatMap { memory.string(at: $0[2]) }
+        record(RecordKind.name, words: 3, from: first).flatMap { memory.string(at: $0[2]) }
             .map { Array($0.utf8.prefix(CUnwindEngine.maximumTaskName)) }
     }
 
+    /// The record's own words are flags, of one byte, and the executor.
     private func preference(_ first: UInt64) -> UInt64? {
-        record(RecordKind.executorPreference, from: first).flatMap { $0[2] == 0 ? nil : $0[2] }
+        record(RecordKind.executorPreference, words: 4, from: first).flatMap { $0[3] == 0 ? nil : $0[3] }
     }
 
-    /// Returns the first three words of a task's last record of a kind: flags, the record before, and its own first word.
-    private func record(_ kind: UInt64, from first: UInt64) -> [UInt64]? {
+    /// Returns the first words of a task's last record of a kind: flags, the record before, and its own ones.
+    private func record(_ kind: UInt64, words count: Int, from first: UInt64) -> [UInt64]? {
         var at = first
         // A damaged list may be circular: it ends at the bound.
         for _ in 0..<Self.maximumRecords where at != 0 {
             guard let words = memory.words(at: at, count: 3) else { return nil }
-            if words[0] & Self.kindMask == kind { return words }
+            if words[0] & Self.kindMask == kind { return memory.words(at: at, count: count) }
             at = words[1]
         }
         return nil

@@ -202,6 +202,7 @@ private final class KnownTasks: Sendable {
         let memory = memory()
         let (holder, waiting) = (memory.task(at: address("holder")), memory.task(at: address("wants actor")))
         expect(holder?.isRunning == true && holder?.dependency == nil && holder?.name == Array("holder".utf8))
+        expect(holder?.preference == identity(executor))
         expect(waiting?.isRunning == false && waiting?.dependency == .executor(held))
         let (known, other) = (memory.swiftClass(of: held), memory.swiftClass(of: identity(self)))
         expect(known?.name == "HeldActor" && known?.isActor == true)

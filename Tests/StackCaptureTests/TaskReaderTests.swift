@@ -70,8 +70,9 @@ import Testing
     /// A job that is enqueued names no executor if its task prefers one: a record of the task does.
     @Test func `a task waits for the executor that it prefers`() {
         let enqueued: [UInt64: UInt64?] = [0x1060: 0x5015, 0x2020: 4, 0x2010: 0, 0x2008: 0x4000, 0x4008: 0]
-        #expect(Self.task(enqueued.merging([0x4000: 5, 0x4010: 0x7770]) { $1 })?.dependency == .taskExecutor(0x7770))
-        #expect(Self.task(enqueued.merging([0x4000: 4, 0x4010: 0x7770]) { $1 })?.dependency == .executor(0))
+        let record: [UInt64: UInt64?] = [0x4000: 5, 0x4010: 0x7f01, 0x4018: 0x7770]
+        #expect(Self.task(enqueued.merging(record) { $1 })?.dependency == .taskExecutor(0x7770))
+        #expect(Self.task(enqueued.merging(record.merging([0x4000: 4]) { $1 }) { $1 })?.dependency == .executor(0))
     }
 
     @Test(
