@@ -6,7 +6,7 @@ import StackCapture
 /// looks of a time over the threshold, and from look to look
 /// - is *blocked*: it waits at each look, and has hardly used a CPU since the last one. A call that wakes again and again
 ///   is still one wait. A thread that is ready and has no CPU is not blocked;
-/// - or is *computing*: it has used a CPU for half of the time, while the oldest item that waits in the pool's queue has
+/// - or is *computing*: it has used a CPU for a quarter of the time, while the oldest item that waits in the pool's queue has
 ///   stayed the same. Items start in their order, so no thread of that priority was given back. Without such an item it
 ///   is only counted: nothing was delayed.
 struct PinDetector {
@@ -67,6 +67,8 @@ struct PinDetector {
 
     /// The share of the time, as its inverse, that a blocked thread uses a CPU at most: 5 %.
     private static let blockedPart: UInt64 = 20
+    /// The share, as its inverse, that one uses at least that computes: others may want the CPUs, too.
+    private static let computingPart: UInt64 = 4
 
     init(threshold: UInt64) { self.threshold = threshold }
 
@@ -106,7 +108,7 @@ struct PinDetector {
         let (now, last) = (sighting.reading, kept.sighting.reading)
         let (used, step) = (now.onCPU &- min(last.onCPU, now.onCPU), now.time &- last.time)
         let isIdle = used < step / Self.blockedPart
-        let hold: Hold? = isIdle && sighting.waits ? .blocked : used >= step / 2 ? .computing : nil
+        let hold: Hold? = isIdle && sighting.waits ? .blocked : used >= step / Self.computingPart ? .computing : nil
         if kept.sighting.oldestItem != sighting.oldestItem { kept.oldestSince = now.time }
         kept.sighting = sighting
         if kept.isPinned {

@@ -144,8 +144,10 @@ private struct PinnedThread {
     private mutating func inspect(_ context: WatchdogContext, isFirst: Bool) {
         var last: (ThreadProbe, ThreadReading)?
         if let reading = diagnostician.read(thread), let probe = diagnostician.probe { last = (probe, reading) }
+        // For a sample of the report the thread may always be stopped.
+        let isDue = context.now() >= nextSample
         let inspection = log.inspect(
-            .thread(thread), last, context, mayStop: isFirst ? nil : { [mayStop = log.mayStop] in mayStop },
+            .thread(thread), last, context, mayStop: isDue ? nil : { [mayStop = log.mayStop] in mayStop },
             mayWait: false)
         if inspection.isUnchanged {
             if let reading = inspection.reading { diagnostician.readOwner(reading) }
@@ -160,10 +162,13 @@ private struct PinnedThread {
         }
         let schedule = SampleSchedule.standard
         let age = context.now() &- start
-        nextCheck = start &+ schedule.nextCheck(age: age)
-        guard context.now() >= nextSample else { return }
-        samples += 1
-        nextSample = schedule.next(after: samples, age: age).map { start &+ $0 } ?? .max
+        if isDue {
+            samples += 1
+            nextSample = schedule.next(after: samples, age: age).map { start &+ $0 } ?? .max
+        }
+        // Checks in between find where a thread waits; one that computes would have to be stopped for them.
+        nextCheck = open.record.pool?.isComputing == true ? nextSample : start &+ schedule.nextCheck(age: age)
+        guard isDue else { return }
         open.record.duration = max(open.record.duration, age)
         open.record.cause = diagnostician.cause(thread, start: start, log.observations)
         hasNews = true

@@ -87,7 +87,9 @@ struct TurnLog {
 
     mutating func add(_ sample: StallRecord.Sample, _ observations: [Observation] = []) {
         samples.add(sample)
-        mayStop = (try? sample.stack.get()) != nil || sample.isPassingFailure || sample.isPending
+        // A stop that was not permitted was not tried.
+        let isTried = sample.wasStopPermitted
+        mayStop = (try? sample.stack.get()) != nil || sample.isPassingFailure || sample.isPending || !isTried && mayStop
         observe(observations)
     }
 
