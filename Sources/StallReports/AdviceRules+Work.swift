@@ -127,8 +127,9 @@ extension AdviceRule {
     static let pinned = [
         // Silent for a thread that computes while no task waits.
         AdviceRule(id: "pinnedComputing", topic: "pool") { facts in
-            guard facts.report.pool?.isComputing == true, let place = facts.culprit else { return nil }
-            return "Give the thread back between the pieces of the work in \(place) (await Task.yield()), "
+            guard facts.report.pool?.isComputing == true else { return nil }
+            let work = facts.isSure ? facts.culprit.map { "the work in \($0)" } ?? "its work" : "its work"
+            return "Give the thread back between the pieces of \(work) (await Task.yield()), "
                 + "or compute on a queue of your own: other tasks wait for it."
         },
         // Silent for a lock, a semaphore and a sleep, which have rules of their own.
