@@ -19,13 +19,13 @@ let inMemoryLogging = product("InMemoryLogging", "swift-log")
 let integrations = [
     product("Logging", "swift-log"), product("Metrics", "swift-metrics", trait: "Metrics"),
     product("NIOCore", "swift-nio", trait: "NIO"), product("Tracing", "swift-distributed-tracing", trait: "Tracing"),
-    product("ServiceLifecycle", "swift-service-lifecycle", trait: "ServiceLifecycle"),
+    product("ServiceLifecycle", "swift-service-lifecycle", trait: "ServiceLifecycle"), eventLoops,
 ]
 let engine: [Target.Dependency] = isInert ? [] : ["CLinux", "LinuxSupport", "StackCapture", "StallSymbols"]
 let elsewhere = isInert ? ["Linux"] : []
 // Lists of their own: Swift 6.2 cannot type-check sums of lists within the list of targets in time.
 let parts: [Target.Dependency] = ["StallReports"] + engine + integrations
-let testKits = [inMemoryLogging, eventLoops, product("MetricsTestKit", "swift-metrics", trait: "Metrics")]
+let testKits = [inMemoryLogging, product("MetricsTestKit", "swift-metrics", trait: "Metrics")]
 let tested: [Target.Dependency] = parts + ["StallWatch", "TestSupport"] + testKits
 let inertParts: [Target.Dependency] = ["CStallWatch", "StallWatchTesting", inMemoryLogging] + integrations
 let hosts: [Target.Dependency] = ["stack-host", "stallwatch-scenarios", "stallwatch-test-host", "TestSupport"]
@@ -88,7 +88,7 @@ let package = Package(
     ] + (isInert ? [] : programs),
     traits: [
         .trait(name: "Metrics", description: "A sink for swift-metrics"),
-        .trait(name: "NIO", description: "Watches event loops of SwiftNIO"),
+        .trait(name: "NIO", description: "Watches event loops and thread pools of SwiftNIO"),
         .trait(name: "ServiceLifecycle", description: "StallMonitor as a service of swift-service-lifecycle"),
         .trait(name: "Tracing", description: "The current span of swift-distributed-tracing in a StallContext"),
     ],

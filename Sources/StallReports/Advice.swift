@@ -77,7 +77,9 @@ struct AdviceFacts {
     /// Where the code runs now, as the end of "Move it off …".
     var loop: String { isOfPool ? "the pool" : "the loop" }
 
-    var isOfPool: Bool { report.kind == .pinned || [.cooperativePool, .globalQueue].contains(report.loop.kind) }
+    var isOfPool: Bool {
+        report.kind == .pinned || [.cooperativePool, .globalQueue, .threadPool].contains(report.loop.kind)
+    }
 
     /// The command that shows what all threads do.
     var stacks: String { "stallwatch stacks \(report.process.pid)" }

@@ -108,9 +108,12 @@ extension AdviceRule {
                 [.lock, .sleep, .io, .syscall, .paging].contains(facts.cause.kind)
             else { return nil }
             let instead =
-                facts.report.loop.kind == .cooperativePool
-                ? "await instead (a continuation, Task.sleep), or do it on a thread that is not the pool's"
-                : "do it on a serial queue, or limit how many run at a time"
+                switch facts.report.loop.kind {
+                case .cooperativePool:
+                    "await instead (a continuation, Task.sleep), or do it on a thread that is not the pool's"
+                case .threadPool: "give such calls a pool of their own, or limit how many run at a time"
+                default: "do it on a serial queue, or limit how many run at a time"
+                }
             return "Do not block the pool's threads in \(place): \(instead)."
         },
         // Silent for one thread that computes.

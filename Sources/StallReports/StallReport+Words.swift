@@ -116,6 +116,8 @@ extension StallReport.LoopKind {
     package static var serialExecutor: Self { Self(rawValue: "serialExecutor") }
     /// A task executor, with one thread or several.
     package static var taskExecutor: Self { Self(rawValue: "taskExecutor") }
+    /// A thread pool of SwiftNIO.
+    package static var threadPool: Self { Self(rawValue: "threadPool") }
     /// A loop that reports its turns through a ``LoopProbe``.
     package static var probe: Self { Self(rawValue: "probe") }
     /// No loop: an operation with a limit, whose name is the label.

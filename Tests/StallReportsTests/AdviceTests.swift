@@ -385,6 +385,10 @@ import Testing
             Stall(kind: .lock, lock: lock(.semaphore, [])), "signal"
         ),
         (
+            "poolWaits", Stall(kind: .sleep, loop: .threadPool, reportKind: .starvation), "a pool of their own",
+            Stall(kind: .lock, lock: lock(.semaphore, [])), "signal"
+        ),
+        (
             "poolComputes", Stall(kind: .cpu, loop: .globalQueue, reportKind: .starvation), "at a time",
             Stall(kind: .cpu), "compute"
         ),

@@ -3,6 +3,7 @@ public import Foundation
 
 #if NIO
     public import NIOCore
+    public import NIOPosix
 #endif
 
 /// A loop that a monitor can watch.
@@ -33,6 +34,7 @@ public struct WatchedLoop: Sendable {
         #if NIO
             case eventLoop(any EventLoop)
             case eventLoops(any EventLoopGroup)
+            case threadPool(NIOThreadPool)
         #endif
     }
 }
@@ -179,6 +181,22 @@ extension WatchedLoop {
             of group: any EventLoopGroup, label: String
         ) -> WatchedLoop {
             WatchedLoop(label: label, source: .eventLoops(group))
+        }
+
+        /// Returns a thread pool of SwiftNIO to watch by heartbeats, such as that of `NIOFileSystem`, `NIOThreadPool.singleton`.
+        ///
+        /// The watchdog submits an item twice per threshold. The pool starves if none of its threads has taken the item
+        /// within the threshold. A report has the number of threads, and the stacks of those that have run a heartbeat: a
+        /// thread that was busy since the watch began is missing. What waits in the pool is private, and not read.
+        ///
+        /// Each heartbeat costs the pool one empty item, also while it is idle. Watching ends when the pool shuts down.
+        ///
+        /// - Parameters:
+        ///   - pool: The pool, which has been started.
+        ///   - label: The pool's name in reports.
+        /// - Returns: The loop, for ``StallMonitor/watch(_:threshold:)``, which throws for a pool that does not run.
+        public static func threadPool(_ pool: NIOThreadPool, label: String) -> WatchedLoop {
+            WatchedLoop(label: label, source: .threadPool(pool))
         }
     }
 #endif

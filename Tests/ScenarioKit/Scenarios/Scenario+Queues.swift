@@ -240,7 +240,38 @@ func fillPool(
                 // A loop that has shut down does not answer its heartbeat, and that is no stall.
                 await pause(context.threshold * 2)
             },
+            .stalling(
+                "nio-pool-full", "items that sleep occupy both threads of a thread pool of SwiftNIO", times: 4,
+                .heartbeat("files", .threadPool, in: "sleepTooLong(for:)", kind: .starvation)
+            ) { context in
+                try await withThreadPool(context) { pool in
+                    async let first = pool.runIfActive { DrivenLoop.time { sleepTooLong(for: context.stall) } }
+                    async let second = pool.runIfActive { DrivenLoop.time { sleepTooLong(for: context.stall) } }
+                    return try await max(first, second)
+                }
+            },
+            .quiet(
+                "cured-nio-pool", "an item that sleeps occupies one of its two threads, and the pool shuts down then"
+            ) { context in
+                try await withThreadPool(context) { pool in
+                    try await pool.runIfActive { sleepTooLong(for: context.threshold * 3) }
+                }
+                await pause(context.threshold * 2)
+            },
         ]
+
+        /// Runs `body` with a watched pool of two threads, of which each has run a heartbeat, and shuts the pool down.
+        private static func withThreadPool<Result: Sendable>(
+            _ context: ScenarioContext, _ body: (NIOThreadPool) async throws -> Result
+        ) async throws -> Result {
+            let pool = NIOThreadPool(numberOfThreads: 2)
+            pool.start()
+            try await context.watch(.threadPool(pool, label: "files"))
+            await pause(context.threshold * 3)
+            let result = try await body(pool)
+            try await pool.shutdownGracefully()
+            return result
+        }
 
         /// Runs `body` with a group of two event loops and shuts the group down.
         private static func withEventLoops<Result: Sendable>(

@@ -5,7 +5,8 @@ import StallReports
 extension StallRecord {
     init(_ stall: StallDetector.Stall, of loop: LoopMonitor, _ poll: LoopPoll, threshold: UInt64, at now: UInt64) {
         let age = now &- stall.start
-        let kind: Kind = poll.target == .pool || loop.source.kind == .taskExecutor ? .starvation : .stall
+        let isOfPool = poll.target == .pool || [.taskExecutor, .threadPool].contains(loop.source.kind)
+        let kind: Kind = isOfPool ? .starvation : .stall
         self.init(
             kind, of: loop, poll, turn: stall.turn, nesting: stall.nesting,
             threshold: threshold, age: age

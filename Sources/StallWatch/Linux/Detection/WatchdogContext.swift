@@ -65,9 +65,9 @@ final class WatchdogContext {
                 return try capturer.capture(probe, at: reading, mayStop: mayStop, mayWait: mayWait)
             }
         case .unknown: sample.stack = .failure(.unknownThread)
-        case .pool:
+        case .pool, .threads:
             sample.stack = .failure(.pool)
-            sample.workers = captureAll(than: ownThreads).threads
+            sample.workers = captureAll(than: ownThreads, of: target.knownThreads ?? ThreadIdentity.all()).threads
             for index in sample.workers.indices {
                 sample.workers[index].activity = threads.activity(of: sample.workers[index].thread.id)
             }
@@ -98,8 +98,10 @@ final class WatchdogContext {
         }
     }
 
-    func captureAll(than excluded: Set<Int32>) -> (threads: [StallRecord.OtherThread], omitted: Int) {
-        let others = ThreadIdentity.all().filter { !excluded.contains($0) }
+    func captureAll(
+        than excluded: Set<Int32>, of all: [Int32] = ThreadIdentity.all()
+    ) -> (threads: [StallRecord.OtherThread], omitted: Int) {
+        let others = all.filter { !excluded.contains($0) }
         let captured = others.prefix(StallRecord.maximumOtherThreads).map { thread in
             StallRecord.OtherThread(thread: .init(thread), stack: threads.capture(thread))
         }

@@ -59,5 +59,13 @@ extension LoopKind {
 enum CaptureTarget: Sendable, Equatable {
     case thread(Int32)
     case pool
+    /// The threads of a pool that are known.
+    case threads([Int32])
     case unknown
+
+    /// The threads of a pool, if they are known.
+    var knownThreads: [Int32]? {
+        guard case .threads(let threads) = self else { return nil }
+        return threads
+    }
 }

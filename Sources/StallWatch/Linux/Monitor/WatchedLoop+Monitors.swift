@@ -18,6 +18,7 @@ extension WatchedLoop {
         #if NIO
             case .eventLoop(let loop): ObjectIdentifier(loop)
             case .eventLoops(let group): ObjectIdentifier(group)
+            case .threadPool(let pool): ObjectIdentifier(pool)
         #endif
         }
     }
@@ -70,6 +71,12 @@ extension WatchedLoop {
                 var monitors: [LoopMonitor] = []
                 for loop in group.makeIterator() { monitors.append(try monitor { _ in .eventLoop(loop) }) }
                 return monitors
+            case .threadPool(let pool):
+                guard let source: HeartbeatSource = .threadPool(pool) else {
+                    throw StallWatchError(
+                        .invalidConfiguration, "the thread pool of \(label) does not run: call its start() first")
+                }
+                return [try monitor { _ in source }]
         #endif
         }
     }

@@ -41,7 +41,7 @@ struct ReportBuilder {
         var tables = ReportTables(inApp: inApp)
         let samples = zip(record.samples, record.samples.weights(duration: record.duration)).map { sample, weight in
             let workers = WorkerGroups.group(
-                sample, &tables, ofTasks: record.loop.kind == .cooperativePool, symbol: symbol)
+                sample, &tables, of: record.loop.kind, symbol: symbol)
             let own = (try? sample.stack.get()).map { tables.stack($0, in: sample.images) }
             return describe(sample, weight: weight, stack: own ?? workers?.first?.stack, workers: workers)
         }
@@ -184,9 +184,9 @@ enum WorkerGroups {
     /// Groups a sample's workers by the mangled names that `symbol` returns; `nil` if its loop has its own thread.
     ///
     /// Without names, or with unnamed functions if no thread is known to be one, every thread counts as a worker. In the
-    /// pool of tasks (`ofTasks`), only those that run one do (``StallReport/ofTaskPool(_:symbols:)``).
+    /// pool of tasks, only those that run one do (``StallReport/ofTaskPool(_:symbols:)``). Of a thread pool all threads are known.
     static func group(
-        _ sample: StallRecord.Sample, _ tables: inout ReportTables, ofTasks: Bool = false,
+        _ sample: StallRecord.Sample, _ tables: inout ReportTables, of kind: LoopKind = .globalQueue,
         symbol: ((CapturedFrame, ImageList) -> String?)?
     ) -> [StallReport.WorkerGroup]? {
         guard !sample.workers.isEmpty else { return nil }
@@ -199,9 +199,9 @@ enum WorkerGroups {
             }
         }
         var workers = threads.filter { thread in
-            thread.symbols.contains { $0.map(StallReport.workerFunctions.contains) ?? false }
+            kind == .threadPool || thread.symbols.contains { $0.map(StallReport.workerFunctions.contains) ?? false }
         }
-        if ofTasks { workers = StallReport.ofTaskPool(workers, symbols: \.symbols) }
+        if kind == .cooperativePool { workers = StallReport.ofTaskPool(workers, symbols: \.symbols) }
         let possible = workers.isEmpty ? threads.filter { $0.symbols.contains(nil) } : workers
         var groups: [StallReport.WorkerGroup] = []
         for worker in possible {

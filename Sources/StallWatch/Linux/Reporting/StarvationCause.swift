@@ -56,7 +56,8 @@ struct StarvationCause {
     private func sentence(_ count: Int, _ worker: Worker) -> String {
         let isWhole = workers.count == width
         let busy = isWhole ? "threads of the pool" : "busy threads of the pool"
-        let limit = isWhole ? "" : width.map { ", which has \($0) for each priority," } ?? ""
+        let priorities = report.loop.kind == .threadPool ? "" : " for each priority"
+        let limit = isWhole ? "" : width.map { ", which has \($0)\(priorities)," } ?? ""
         let threads =
             switch (count, workers.count) {
             case (1, 1): "The one \(isWhole ? "" : "busy ")thread of the pool\(limit) is"

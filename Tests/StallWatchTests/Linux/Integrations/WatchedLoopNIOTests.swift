@@ -5,6 +5,8 @@ import TestSupport
     import LinuxSupport
     import NIOCore
     import NIOPosix
+    import StallReports
+    import Synchronization
     import Testing
 
     @testable import StackCapture
@@ -102,6 +104,91 @@ import TestSupport
             #expect(loops.allSatisfy { $0.label == "nio" })
             for loop in loops { loop.source.remove() }
             try await group.shutdownGracefully()
+        }
+    }
+
+    @Suite final class ThreadPoolTests {
+        private let recorder = TurnRecorder(alarm: WatchdogAlarm())
+        private var time: UInt64 = 1_000
+
+        /// Keeps a thread of a pool until ``gate`` is posted.
+        private struct Kept {
+            let thread: Int32
+            let gate = Semaphore()
+
+            init(_ pool: NIOThreadPool) throws {
+                let (gate, found) = (gate, Found())
+                pool.submit { _ in
+                    found.thread.store(ownThread() ?? 0, ordering: .releasing)
+                    gate.wait()
+                }
+                try #require(eventually { found.thread.load(ordering: .acquiring) != 0 })
+                thread = found.thread.load(ordering: .acquiring)
+            }
+        }
+
+        private final class Found: Sendable {
+            let thread = Atomic<Int32>(0)
+        }
+
+        /// Sends heartbeats until `isDone`.
+        private func beat(_ source: HeartbeatSource, until isDone: () -> Bool) -> Bool {
+            eventually {
+                time += 100
+                _ = source.beat(recorder, threshold: 100, at: time)
+                return isDone()
+            }
+        }
+
+        private func threads(_ source: HeartbeatSource) -> Set<Int32> {
+            Set(source.target(of: recorder).knownThreads ?? [])
+        }
+
+        @Test func `a pool's threads are known once each has run a heartbeat`() async throws {
+            let pool = NIOThreadPool(numberOfThreads: 2)
+            pool.start()
+            let source: HeartbeatSource = try #require(.threadPool(pool))
+            #expect(source.kind == .threadPool && source.width == 2)
+            let first = try Kept(pool)
+            #expect(beat(source) { !threads(source).isEmpty })
+            let second = try #require(threads(source).first)
+            #expect(threads(source) == [second] && second != first.thread)
+            // All threads are busy: the next heartbeat waits, and its turn lasts.
+            let other = try Kept(pool)
+            #expect(other.thread == second)
+            #expect(beat(source) { recorder.snapshot().began != nil })
+            #expect(!source.isWaitingUnobserved())
+            // Only the first one runs it now.
+            first.gate.post()
+            #expect(eventually { recorder.snapshot().began == nil })
+            #expect(beat(source) { threads(source) == [first.thread, second] })
+            other.gate.post()
+            try await pool.shutdownGracefully()
+        }
+
+        @Test func `a pool that shuts down is not late`() async throws {
+            let pool = NIOThreadPool(numberOfThreads: 1)
+            pool.start()
+            let source: HeartbeatSource = try #require(.threadPool(pool))
+            #expect(beat(source) { source.isKnownToRun })
+            let kept = try Kept(pool)
+            #expect(beat(source) { recorder.snapshot().began != nil })
+            pool.shutdownGracefully { _ in }
+            // What waits in the pool is cancelled, while its thread is still busy.
+            #expect(eventually { recorder.snapshot().began == nil })
+            #expect(source.isUnneeded())
+            #expect(source.beat(recorder, threshold: 100, at: 1_000_000) == nil)
+            kept.gate.post()
+        }
+
+        @Test func `a pool that does not run is refused`() {
+            let pool = NIOThreadPool(numberOfThreads: 1)
+            let loop = WatchedLoop.threadPool(pool, label: "files")
+            #expect {
+                try loop.makeMonitors(threshold: 1_000_000, alarm: WatchdogAlarm())
+            } throws: { error in
+                "\(error)".contains("the thread pool of files does not run: call its start() first")
+            }
         }
     }
 #endif

@@ -77,6 +77,25 @@ private let images = ImageList([
         #expect(report.samples[0].workers?.flatMap { $0.threads.map(\.id) } == [1, 4])
     }
 
+    /// Its threads have been learned, and none has a function of libdispatch on its stack.
+    @Test(
+        arguments: [
+            (2, "Both threads of the pool are in blockTheHandler, sleeping."),
+            (3, "Both busy threads of the pool, which has 3, are in blockTheHandler, sleeping."),
+        ])
+    func `all threads that a thread pool is known to have count`(width: Int, sentence: String) {
+        var sample = StallRecord.Sample(age: 250_000_000, isValid: true, stack: .failure(.pool), images: images)
+        sample.workers = (Int32(1)...2).map { id in
+            StallRecord.OtherThread(
+                thread: ThreadIdentity(id: id, name: nil), stack: .success(.stub([0x10100, 0x10300])), activity: .sleep)
+        }
+        var record = StallRecord.stub(kind: .starvation, samples: [sample])
+        (record.loop.kind, record.poolWidth) = (.threadPool, width)
+        let report = builder.report(of: record)
+        #expect(report.cause?.summary == sentence)
+        #expect(report.samples[0].workers?.flatMap { $0.threads.map(\.id) } == [1, 2])
+    }
+
     @Test(
         arguments: [
             (0x30, .io, "which runs a run loop that waits for events"),
