@@ -167,7 +167,7 @@ public final class StallMonitor: Sendable {
     ///
     /// Capture methods are tried once per process, on threads created for that; all other features at each call. A call
     /// takes some milliseconds, and less than a second if the system does not respond. It loads libdw, unless the
-    /// configuration asks for no lines. It does not affect the app's threads.
+    /// configuration asks for no lines. It does not affect the app's threads, but runs one empty task.
     ///
     /// - Returns: The features; none where monitors do nothing.
     public func checkCapabilities() -> Capabilities { engine.checkCapabilities() }

@@ -63,13 +63,22 @@ final class TaskPoolIdleCheck: IdleCheck {
     /// The address of the queue's state, which the runtime never frees; 0 until it is confirmed.
     private let state = Atomic<UInt>(0)
     private let idleState = Atomic<UInt64>(0)
+    /// Whether a task has run on another queue: the program has replaced the pool, or runs its tasks on one thread.
+    var isReplaced: Bool { replaced.load(ordering: .relaxed) }
+    private let replaced = Atomic<Bool>(false)
+    /// Whether the labels of queues are read right, as that of one that is known.
+    private static let readsLabels = QueueOwner.address(of: .main).map {
+        DispatchLayout.label(of: $0, GuardedMemory()) == DispatchQueue.main.label
+    }
 
     func confirm() {
         guard state.load(ordering: .relaxed) == 0, let current = clinux_current_queue() else { return }
         let memory = GuardedMemory()
         let queue = UInt64(UInt(bitPattern: current))
         let address = queue &+ DispatchLayout.stateOffset
-        guard DispatchLayout.label(of: queue, memory) == Self.label,
+        let label = DispatchLayout.label(of: queue, memory)
+        if let label, label != Self.label, Self.readsLabels == true { replaced.store(true, ordering: .relaxed) }
+        guard label == Self.label,
             let width = DispatchLayout.width(of: queue, memory), let word = memory.word(at: address),
             address.isMultiple(of: UInt64(MemoryLayout<UInt64>.alignment)),
             DispatchLayout.runs(word, width: width)

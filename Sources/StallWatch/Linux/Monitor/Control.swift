@@ -15,7 +15,7 @@ extension LiveEngine {
         if request == .capabilities {
             let probe = capabilityProbe(mayUsePtrace: state.withLock { $0.mayUsePtrace })
             var answer = ControlAnswer(pid: getpid())
-            answer.capabilities = probe.capabilities(loadsLibrary: false)
+            answer.capabilities = probe.capabilities(loadsLibrary: false, runsTask: true)
             answer.reportDirectory = reportDirectory
             return answer
         }

@@ -11,7 +11,8 @@ extension LiveEngine {
     }
 
     func checkCapabilities() -> Capabilities {
-        capabilityProbe(mayUsePtrace: state.withLock { $0.mayUsePtrace }).capabilities(loadsLibrary: true)
+        let probe = capabilityProbe(mayUsePtrace: state.withLock { $0.mayUsePtrace })
+        return probe.capabilities(loadsLibrary: true, runsTask: true)
     }
 }
 
@@ -22,8 +23,10 @@ struct CapabilityProbe: Sendable {
     /// Whether the monitor's engine has found that ptrace works; `nil` before the monitor has started.
     var mayUsePtrace: Bool?
 
-    /// Tries everything in some milliseconds, and stops no thread of the app; `loadsLibrary`: tries libdw, too.
-    func capabilities(loadsLibrary: Bool) -> Capabilities {
+    /// Tries everything in some milliseconds, and stops no thread of the app; `loadsLibrary`: tries libdw, too; `runsTask`:
+    /// and the task pool, with an empty task.
+    func capabilities(loadsLibrary: Bool, runsTask: Bool = false) -> Capabilities {
+        if runsTask { PoolTasks.findPool() }
         let environment = HostProbe.environment()
         var outcomes = HostProbe.sources()
         outcomes.merge(CaptureProbe.outcomes(mayUsePtrace: mayUsePtrace)) { $1 }

@@ -37,6 +37,23 @@ extension PoolTasks {
     /// Waits for the calibrations, some milliseconds.
     static var problem: String? {
         do throws(TaskReader.Unreadable) { _ = try TaskReader.ofThisProcess() } catch { return error.reason }
-        return QueueCalibration.ofThisProcess.queue == nil ? "libdispatch does not have the expected layout" : nil
+        if QueueCalibration.ofThisProcess.queue == nil { return "libdispatch does not have the expected layout" }
+        return pool.isReplaced
+            ? "tasks run on a global executor of the program's own or on one thread, not on Swift's task pool" : nil
+    }
+
+    private static let pool = TaskPoolIdleCheck()
+    /// The longest wait for a task, in nanoseconds: the pool may be full, or the caller its only thread.
+    private static let patience: UInt64 = 50_000_000
+
+    /// Lets an empty task find whether the program's tasks run on Swift's own pool; if it is late, the next check knows.
+    static func findPool() {
+        guard pool.queue == nil, !pool.isReplaced else { return }
+        let hasRun = Semaphore()
+        Task.detached(name: HeartbeatSource.taskName) {
+            pool.confirm()
+            hasRun.post()
+        }
+        _ = hasRun.wait(until: monotonicNow() + patience)
     }
 }

@@ -163,9 +163,17 @@ import Testing
 
     @Test func `only the queue of Swift's tasks confirms a task pool`() {
         let check = TaskPoolIdleCheck()
-        DispatchQueue.global().sync { check.confirm() }
         DispatchQueue(label: TaskPoolIdleCheck.label).sync { check.confirm() }
+        #expect(!check.isReplaced)
+        DispatchQueue.global().sync { check.confirm() }
+        #expect(check.isReplaced, "a program's own executor runs tasks elsewhere")
         #expect(!check.isIdle(thread: nil, lastDelay: 0))
+    }
+
+    @Test func `a task of this process finds Swift's own pool`() async {
+        let check = TaskPoolIdleCheck()
+        await Task.detached { check.confirm() }.value
+        #expect(check.queue != nil && !check.isReplaced)
     }
 
     @Test(
