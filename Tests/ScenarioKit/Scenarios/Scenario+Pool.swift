@@ -97,6 +97,25 @@ extension Scenario {
             defer { pool.threads.stop() }
             await Task(executorPreference: pool) { await pause(context.threshold * 4) }.value
         },
+        .stalling(
+            "pool-fsync", "a job that flushes a file to a disk that hangs occupies a thread of a task executor",
+            times: 4,
+            ExpectedReport(
+                kind: .pinned, loop: "pool", loopKind: .taskExecutor, function: "flushTheFile(_:for:)", cause: "io",
+                call: "fsync(")
+        ) { context in
+            try await onAnExecutor(of: context) { file in DrivenLoop.time { flushTheFile(file, for: context.stall) } }
+        },
+        .quiet("cured-pool-fsync", "a thread of its own flushes the file, and the job awaits it") { context in
+            try await onAnExecutor(of: context) { file in
+                await withCheckedContinuation { continuation in
+                    Thread.detachNewThread {
+                        flushTheFile(file, for: context.threshold * 4)
+                        continuation.resume()
+                    }
+                }
+            }
+        },
         .quiet("pool-short-tasks", "a thousand tasks a second begin and end") { context in
             try await context.watch(.mainQueue, pinnedThreshold: context.threshold)
             let end = SuspendingClock.now + context.threshold * 6
@@ -115,6 +134,22 @@ extension Scenario {
             await reader.value
         },
     ]
+
+    /// Runs `job` with a file on a watched task executor, whose threads end then, and with them their filters.
+    private static func onAnExecutor<Result: Sendable>(
+        of context: ScenarioContext, _ job: @escaping @Sendable (ScratchFile) async -> Result
+    ) async throws -> Result {
+        guard stalls_can_delay_fsync() else { throw NotAvailable(reason: "no call can be delayed here") }
+        let file = try ScratchFile(megabytes: 1, in: context.directory)
+        let pool = PoolExecutor(threads: 2)
+        try await context.watch(.executor(pool, label: "pool"), pinnedThreshold: context.threshold)
+        await pause(context.threshold * 2)
+        defer {
+            pool.threads.stop()
+            file.close()
+        }
+        return await Task(executorPreference: pool) { await job(file) }.value
+    }
 
     /// The number of tasks of one priority that run at the same time.
     private static let threads = max(sysconf(Int32(_SC_NPROCESSORS_ONLN)), 1)
@@ -180,5 +215,12 @@ private func waitForTheProcess(for duration: Duration) {
     process.executableURL = URL(fileURLWithPath: "/bin/sleep")
     process.arguments = ["\(duration.seconds)"]
     if (try? process.run()) != nil { process.waitUntilExit() }
+    errno = 0
+}
+
+@inline(never)
+private func flushTheFile(_ file: ScratchFile, for duration: Duration) {
+    guard stalls_delay_fsync(file.descriptor, UInt32(duration.milliseconds)) else { return }
+    fsync(file.descriptor)
     errno = 0
 }

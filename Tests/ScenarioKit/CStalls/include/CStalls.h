@@ -156,6 +156,13 @@ bool stalls_make_unsent_data(int32_t ends[_Nonnull 2]);
 /// Reads a descriptor until its other end has been closed, and closes it.
 void stalls_read_all(int32_t reader);
 
+/// Returns whether `stalls_delay_fsync` works on this system, as far as the kernel says.
+bool stalls_can_delay_fsync(void);
+
+/// Makes the calling thread's next fsync(2) of this descriptor begin after that time, as if the disk had hung: by a filter that
+/// stays with the thread (seccomp_unotify(2)). Returns whether it succeeded.
+bool stalls_delay_fsync(int32_t descriptor, uint32_t milliseconds);
+
 #ifdef __cplusplus
 }
 #endif
