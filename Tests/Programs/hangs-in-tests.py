@@ -8,6 +8,9 @@ comment `// hangs: NAME` marks, and what only this hang has: the owners of the l
 has anything to do. The run has to end with status 124, and leave no process behind. A fourth test has the
 trait .hangDump and ends by itself. The script also checks the statuses of commands that do not hang.
 
+Six tests hang only where the task pool has one thread: with --pool 1 the text has to name each, its function and the line that a
+comment `// blocks: NAME` marks. With --pool 2 they pass. 30 healthy cases pass with --pool 1, and nothing is said of them.
+
 The package and the tool have to be built (`make stalls-in-tests` does that). Exit status: 0 if everything is right, 1 if
 not.
 """
@@ -56,10 +59,10 @@ def run(tool, *command, options=()):
     return done, time.monotonic() - begun
 
 
-def check_hang(tool, name, *expected):
+def check_hang(tool, name, *expected, suite="HangingTests.HangingTests", pool=()):
     with tempfile.TemporaryDirectory() as output:
-        options = ("--after", "5s", "--fail", "--output", output)
-        done, seconds = run(tool, *tests(f"HangingTests.HangingTests/{name}"), options=options)
+        options = ("--after", "5s", "--fail", "--output", output, *pool)
+        done, seconds = run(tool, *tests(f"{suite}/{name}"), options=options)
         reports = list(pathlib.Path(output).rglob("*.json"))
     right = check(done.returncode == HUNG, f"{name}: status {done.returncode}, expected {HUNG}")
     for text in (rf"{name}\(\) has not finished", *expected):
@@ -68,6 +71,26 @@ def check_hang(tool, name, *expected):
     if not right:
         print(f"--- {name} ---\n{done.stdout[-2000:]}\n{done.stderr[-6000:]}")
     print(f"{name}: {'right' if right else 'WRONG'}, ended after {seconds:.1f} s")
+
+
+def check_one_thread(tool):
+    blocking = marks("Tests", "blocks")
+    check(len(blocking) == 6, f"{len(blocking)} tests need a second thread, expected 6")
+    for name, line in sorted(blocking.items()):
+        place = r"\w+\(_:(_:)?\).*" + re.escape(line)
+        check_hang(tool, name, place, suite="OneThreadTests.BlockingTests", pool=("--pool", "1"))
+    for suite, width, texts in [
+        ("BlockingTests", 2, ["6 tests in 1 suite passed"]),
+        ("HealthyTests", 1, ["10 tests in 1 suite passed", *3 * ["tasks at once: 1\n"]]),
+    ]:
+        done, seconds = run(tool, *tests(f"OneThreadTests.{suite}"), options=("--pool", str(width)))
+        right = check(done.returncode == 0, f"{suite}: status {done.returncode}, expected 0")
+        for text in texts:
+            right &= check(done.stdout.count(text) == texts.count(text), f"{suite}: {text!r} is not in the output")
+        right &= check("has not finished" not in done.stderr, f"{suite}: a hang is reported")
+        if not right:
+            print(f"--- {suite} ---\n{done.stdout[-4000:]}\n{done.stderr[-6000:]}")
+        print(f"{suite} with a pool of {width}: {'right' if right else 'WRONG'}, {seconds:.1f} s")
 
 
 def main():
@@ -89,6 +112,7 @@ def main():
     check_hang(
         tool, "child", r"Child process \d+: /bin/sleep 612, waits", r"waitForChild\(_:\).*" + place("child"),
     )
+    check_one_thread(tool)
     # A process that was killed ends when it gets a processor.
     left = ["timeout", str(MOST_SECONDS), "sh", "-c", "while pgrep -f '^/bin/sleep 612'; do sleep 0.1; done"]
     check(subprocess.run(left, capture_output=True).returncode == 0, "processes are left behind")

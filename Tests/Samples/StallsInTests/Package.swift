@@ -21,6 +21,8 @@ let package = Package(
         .testTarget(name: "NotesXCTests", dependencies: checked),
         // Tests that hang, without StallWatch: `stallwatch test` says where.
         .testTarget(name: "HangingTests"),
+        // Tests that hang with one thread in the task pool, and healthy ones, without StallWatch.
+        .testTarget(name: "OneThreadTests"),
         // A test that takes too long, with the trait .hangDump.
         .testTarget(name: "SlowTests", dependencies: checked),
     ]
