@@ -12,15 +12,17 @@ let package = Package(
         .package(url: "https://github.com/apple/swift-distributed-tracing", from: "1.7.3"),
     ],
     targets: [
+        .target(name: "CSilentServer"),
         .executableTarget(
             name: "context-servers",
             dependencies: [
+                "CSilentServer",
                 .product(name: "Hummingbird", package: "hummingbird"),
                 .product(name: "NIOHTTP1", package: "swift-nio"),
                 .product(name: "NIOPosix", package: "swift-nio"),
                 .product(name: "StallWatch", package: "StallWatch"),
                 .product(name: "Tracing", package: "swift-distributed-tracing"),
             ]
-        )
+        ),
     ]
 )

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Blocks one of 100 concurrent requests of a Hummingbird and of a NIO server, again and again, and counts the reports that
 # name its route, trace, span and task: in a static release build, and in the same without symbols. Then one of 1,000 requests
-# waits for a continuation that is resumed only after its report, which has to name the route and the waiting function.
+# waits for a continuation that is resumed only after its report, which has to name the route and the waiting function. Three
+# times, a handler of Hummingbird calls getaddrinfo(3) for a name server that does not answer.
 #
 #   Tests/Programs/context-servers.sh [rounds]
 #
@@ -22,4 +23,5 @@ for program in context-servers context-servers-stripped; do
     done
 done
 "$programs/context-servers" leaks "$rounds" || status=1
+"$programs/context-servers" resolver 3 || status=1
 exit $status

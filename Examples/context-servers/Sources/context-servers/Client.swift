@@ -14,12 +14,14 @@ enum Client {
 
     /// Opens a connection for each request, sends all requests, and waits for all answers.
     ///
+    /// The requests have paths of their own unless `path` is given.
+    ///
     /// - Returns: The number of answers.
-    static func send(_ count: Int, round: Int, to port: Int) -> Int {
+    static func send(_ count: Int, round: Int, to port: Int, path: String? = nil) -> Int {
         let connections = (0..<count).map { _ in connect(to: port) }
         for (number, connection) in connections.enumerated() {
             let request = """
-                GET /item/\(number) HTTP/1.1\r
+                GET \(path ?? "/item/\(number)") HTTP/1.1\r
                 host: localhost\r
                 connection: close\r
                 traceparent: 00-\(trace(number, round: round))-\(span(number, round: round))-01\r

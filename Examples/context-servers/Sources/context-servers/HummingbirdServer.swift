@@ -12,10 +12,11 @@ enum HummingbirdServer {
     ///   - routes: The number of routes.
     ///   - monitor: Reports the requests that take longer than `limit`.
     ///   - limit: The limit of a request.
+    ///   - ofPool: Whether the handlers run on the task pool, as Hummingbird's do by default.
     /// - Returns: The port.
     /// - Throws: Nothing: the errors of the server end its task.
     static func start(
-        on group: MultiThreadedEventLoopGroup, routes: Int, monitor: StallMonitor, limit: Duration
+        on group: MultiThreadedEventLoopGroup, routes: Int, monitor: StallMonitor, limit: Duration, ofPool: Bool = false
     ) async throws -> Int {
         let router = Router()
         router.addMiddleware {
@@ -35,13 +36,17 @@ enum HummingbirdServer {
                 return "done"
             }
         }
+        router.get("\(Resolver.route)") { _, _ in
+            Resolver.lookUp()
+            return "done"
+        }
         let (ports, port) = AsyncStream<Int>.makeStream()
         let server = Application(
             router: router, configuration: .init(address: .hostname("127.0.0.1", port: 0)),
             onServerRunning: { port.yield($0.localAddress?.port ?? 0) }, eventLoopGroupProvider: .shared(group)
         )
         // The tasks of the server inherit the executor.
-        Task(executorPreference: LoopExecutor(group.next())) { try await server.run() }
+        Task(executorPreference: ofPool ? nil : LoopExecutor(group.next())) { try await server.run() }
         for await port in ports { return port }
         return 0
     }

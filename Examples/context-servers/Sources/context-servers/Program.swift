@@ -7,9 +7,9 @@ import Tracing
 /// Sends 100 requests at a time, of which one blocks, and counts the reports that name it.
 ///
 /// With `leaks`, it sends 1,000 requests in each round, and one of them waits for a continuation that is not resumed before
-/// its report.
+/// its report. With `resolver`, one request at a time keeps a thread of the task pool.
 ///
-///     context-servers hummingbird|nio|leaks ROUNDS
+///     context-servers hummingbird|nio|leaks|resolver ROUNDS
 @main
 struct Program {
     private static let requests = 100
@@ -21,12 +21,13 @@ struct Program {
     static func main() async throws {
         let arguments = CommandLine.arguments
         guard arguments.count == 3, let rounds = Int(arguments[2]),
-            ["hummingbird", "nio", "leaks"].contains(arguments[1])
+            ["hummingbird", "nio", "leaks", "resolver"].contains(arguments[1])
         else {
-            print("Give a server and a number of rounds: context-servers hummingbird|nio|leaks ROUNDS")
+            print("Give a server and a number of rounds: context-servers hummingbird|nio|leaks|resolver ROUNDS")
             exit(64)
         }
         InstrumentationSystem.bootstrap(TraceParent())
+        if arguments[1] == "resolver" { exit(try await Resolver.run(rounds) ? 0 : 1) }
         let (isHummingbird, leaks) = (arguments[1] != "nio", arguments[1] == "leaks")
         let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
         let reports = Mutex<[StallReport]>([])
