@@ -112,6 +112,13 @@ public struct LoopStatistics: Codable, Sendable, Equatable {
     ///
     /// At most one in 1,000 turns, plus the first one.
     public package(set) var earlyStops = 0
+    /// The number of timers that the looks at the loop found late, by a millisecond or more; 0 in an interval.
+    ///
+    /// The monitor looks at timers in long turns, and while another mode runs, or no thread runs the loop: more may have been
+    /// late.
+    public package(set) var lateTimers = 0
+    /// The longest delay of these timers; `nil` without one.
+    public package(set) var longestTimerDelay: Duration?
     /// The duration from which a turn is a stall; of several loops with the label, the longest.
     public package(set) var threshold = Duration.zero
     /// The part of the watched time in which the loop was in a turn, 0 to 1; of several, the largest.
@@ -159,6 +166,8 @@ public struct LoopStatistics: Codable, Sendable, Equatable {
         stallTime += other.stallTime
         lastStall = other.lastStall ?? lastStall
         earlyStops &+= other.earlyStops
+        lateTimers &+= other.lateTimers
+        longestTimerDelay = [longestTimerDelay, other.longestTimerDelay].compactMap(\.self).max()
         if other.threshold > .zero { threshold = other.threshold }
         utilization = [utilization, other.utilization].compactMap(\.self).max()
         let counts = Dictionary((latency + other.latency).map { ($0.upperBound, $0.turns) }, uniquingKeysWith: &+)
@@ -212,7 +221,7 @@ extension LoopStatistics {
     private enum CodingKeys: CodingKey {
         case label, watchedSeconds, turns, busySeconds, currentTurnMilliseconds, stalls, missed, stallSeconds
         case lastStall
-        case earlyStops, thresholdMilliseconds, utilization, latency
+        case earlyStops, lateTimers, longestTimerDelayMilliseconds, thresholdMilliseconds, utilization, latency
         // Computed of the others, for readers of the JSON.
         case stallsPerHour, stalledShare, meanMilliseconds, p50Milliseconds, p90Milliseconds, p99Milliseconds
         case longestMilliseconds
@@ -240,6 +249,8 @@ extension LoopStatistics {
         stallTime = try duration(.stallSeconds, in: .seconds(1))
         lastStall = try fields.decodeIfPresent(Timestamp.self, forKey: .lastStall)
         earlyStops = try fields.count(.earlyStops)
+        lateTimers = try fields.count(.lateTimers)
+        longestTimerDelay = try fields.duration(.longestTimerDelayMilliseconds, in: .milliseconds(1))
         threshold = try duration(.thresholdMilliseconds, in: .milliseconds(1))
         utilization = try fields.decodeIfPresent(Double.self, forKey: .utilization)
         latency = try fields.decodeIfPresent([LatencyBucket].self, forKey: .latency) ?? []
@@ -259,6 +270,7 @@ extension LoopStatistics {
         }
         for (key, duration) in [
             (CodingKeys.currentTurnMilliseconds, currentTurn), (.thresholdMilliseconds, threshold),
+            (.longestTimerDelayMilliseconds, longestTimerDelay),
             (.meanMilliseconds, meanTurn), (.p50Milliseconds, turnDuration(quantile: 0.5)),
             (.p90Milliseconds, turnDuration(quantile: 0.9)), (.p99Milliseconds, turnDuration(quantile: 0.99)),
             (.longestMilliseconds, turnDuration(quantile: 1)),
@@ -272,6 +284,7 @@ extension LoopStatistics {
         try fields.encode(stalledShare, forKey: .stalledShare)
         try fields.encodeIfPresent(lastStall, forKey: .lastStall)
         try fields.encode(earlyStops, forKey: .earlyStops)
+        try fields.encode(lateTimers, forKey: .lateTimers)
         try fields.encodeIfPresent(utilization, forKey: .utilization)
         try fields.encode(latency, forKey: .latency)
     }

@@ -23,6 +23,11 @@ extension StallReport {
         package var operations: Int?
         /// Some of the operations' names, or of their contexts' labels.
         package var operationNames: [String]?
+        /// The number of turns of a millisecond or more that followed the stalled one without a wait, up to one threshold after
+        /// its end; `nil` for none.
+        package var laterTurns: Int?
+        /// How long these turns took in all, in milliseconds.
+        package var laterTurnsMilliseconds: Double?
         /// For how long timers and items waited, and operations were in progress during the stall: the sum, in milliseconds.
         package var totalWaitMilliseconds: Double
         /// What is not known, each with its reason; `nil` if nothing is missing.
@@ -56,6 +61,10 @@ extension StallReport {
             let names = (victims.operationNames ?? []).joined(separator: ", ")
             let known = names.isEmpty ? "" : " (\(names))"
             parts.append("\(operations) \(operations == 1 ? "operation" : "operations") in flight\(known)")
+        }
+        if let turns = victims.laterTurns {
+            let time = victims.laterTurnsMilliseconds.map { " (\(Self.inWords($0)))" } ?? ""
+            parts.append("\(turns) \(turns == 1 ? "turn" : "turns") right after it\(time)")
         }
         if parts.isEmpty, victims.missing == nil { return "Nothing waited for it" }
         let known = parts.isEmpty ? [] : ["Waited for it: " + parts.joined(separator: "; ")]

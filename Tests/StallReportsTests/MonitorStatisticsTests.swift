@@ -16,6 +16,7 @@ import Testing
         loop.stallTime = .seconds(9)
         loop.lastStall = Timestamp("2026-11-21T08:00:00.500000Z")
         loop.earlyStops = 1
+        (loop.lateTimers, loop.longestTimerDelay) = (3, .milliseconds(2_140))
         loop.threshold = .milliseconds(250)
         loop.utilization = 0.25
         loop.latency = [
@@ -45,7 +46,7 @@ import Testing
         let numbers: [String: Double] = [
             "watchedSeconds": 7_200, "busySeconds": 500.5, "currentTurnMilliseconds": 12.5, "stallSeconds": 9,
             "thresholdMilliseconds": 250, "stallsPerHour": 2, "stalledShare": 0.00125, "meanMilliseconds": 500.5,
-            "p50Milliseconds": 0.001_024,
+            "p50Milliseconds": 0.001_024, "lateTimers": 3, "longestTimerDelayMilliseconds": 2_140,
         ]
         for (name, number) in numbers { #expect(loop[name] as? Double == number, "\(name)") }
         #expect(loop["longestMilliseconds"] == nil, "it took over 4.8 hours")
@@ -69,6 +70,7 @@ import Testing
         #expect(sum.stalls == 8 && sum.suppressed[.debugger] == 4)
         #expect(loop.watchedTime == .seconds(14_400) && loop.stallsPerHour == 2)
         #expect(loop.latency.map(\.turns) == [1_996, 2, 2])
+        #expect(loop.lateTimers == 6 && loop.longestTimerDelay == .milliseconds(2_140))
         #expect(loop.turnDuration(quantile: 0.5) == .nanoseconds(1_024))
     }
 }

@@ -39,6 +39,13 @@ import Testing
         #expect(text == "Waited for it: 3 timers, one of them 480 ms late, 4 firings skipped")
     }
 
+    @Test func turnsRightAfterItAreSaid() throws {
+        let one = try words { ($0.laterTurns, $0.laterTurnsMilliseconds) = (1, 30) }
+        #expect(one == "Waited for it: 1 turn right after it (30 ms)")
+        let two = try words { ($0.laterTurns, $0.laterTurnsMilliseconds) = (2, 1_240) }
+        #expect(two == "Waited for it: 2 turns right after it (1.2 s)")
+    }
+
     /// A drain of the main queue has taken the items before it away.
     @Test func itemsBehindABlockOfTheMainQueueAreALeastNumber() throws {
         let text = try words(callout: .mainQueue) { victims in

@@ -44,6 +44,10 @@ struct StatsCommand: ParsableCommand {
             text += "; suppressed: " + counts.joined(separator: ", ")
         }
         text += ".\n"
+        for loop in total.loops {
+            guard let delay = loop.longestTimerDelay else { continue }
+            text += "Late timers of \(loop.label.printable): \(loop.lateTimers), by up to \(delay.text)\n"
+        }
         for (problem, count) in [
             ("Stalls that were over when the watchdog looked", total.missed),
             ("Reports that a slow reader missed", total.reportsDropped),

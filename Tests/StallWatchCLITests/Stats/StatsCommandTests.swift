@@ -13,6 +13,7 @@ import Testing
           "loops": [
             { "label": "main", "watchedSeconds": 1800, "turns": 100, "busySeconds": 18, "stalls": 3, "stallSeconds": 1.5,
               "thresholdMilliseconds": 120,
+              "lateTimers": 2, "longestTimerDelayMilliseconds": 640,
               "latency": [ { "belowMicroseconds": 1000, "turns": 98 }, { "belowMicroseconds": 500000, "turns": 2 } ] }
           ]
         }
@@ -53,6 +54,7 @@ import Testing
                 Threshold: 120 ms
 
                 3 stalls in 2 files; suppressed: 3 repeated.
+                Late timers of main: 2, by up to 640 ms
                 Stalls that were over when the watchdog looked: 2
                 Reports that a sink missed: 1
                 Writes that failed: 1

@@ -26,6 +26,8 @@ extension LoopSupervisor {
             mayStop = isPermitted && !isTraced(thread)
             return mayStop
         }
+        let now = context.now()
+        if let due = victimReader.dueTimers(at: now), poll.turnEnd == nil { loop.timerDelays.add(due, at: now) }
         if mayStop, inspection.mayHaveStopped, !log.wasStopped {
             log.wasStopped = true
             earlySampling.spendCredit()

@@ -13,6 +13,7 @@ extension LoopSupervisor {
             return suppress(.debugger)
         }
         log.isDebugged = false
+        reportFollowed(at: time)
         // The turn ran at the poll; of a turn that has ended since, the end is known only roughly.
         let overSince = loop.recorder.markStalled(stall.turnBegan).map { _ in time }
         let waits = log.unobservedRun == nil ? nil : target.voluntarySwitches
@@ -150,7 +151,8 @@ extension LoopSupervisor {
         return captured <= end
     }
 
-    mutating func end(_ stall: StallDetector.Stall, at end: UInt64) {
+    /// Ends a stall; if another turn goes on already (`isFollowed`), what waited is only known later.
+    mutating func end(_ stall: StallDetector.Stall, at end: UInt64, isFollowed: Bool = false) {
         loop.recorder.clearStalled()
         // The thread has left the kernel before it ended the turn, so the stack is there.
         resolvePending()
@@ -160,6 +162,7 @@ extension LoopSupervisor {
         record.duration = end &- min(stall.start, end)
         record.tasks = context.tasks
         record.victims = victims.victims(until: end)
+        loop.timerDelays.add(victims.dueTimers, at: end)
         if let thread = record.loop.thread?.id {
             let cause = diagnostician.end(
                 thread, start: stall.start, end: stall.start &+ record.duration, log.observations)
@@ -167,7 +170,11 @@ extension LoopSupervisor {
         }
         open?.record = record
         open?.leadUp?.update(among: context.loops, now: context.now())
-        submit()
+        if isFollowed, record.victims != nil, let open {
+            followed = FollowedStall(open: open, samples: log.samples, end: end, threshold: detector.threshold)
+        } else {
+            submit()
+        }
         open = nil
         forgetSamples()
     }

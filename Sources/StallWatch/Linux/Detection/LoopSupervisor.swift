@@ -19,7 +19,9 @@ struct LoopSupervisor {
     var open: OpenRecord?
     /// What waits for the loop, of the stall that is open.
     var victims = VictimLog()
-    private let victimReader: VictimReader
+    let victimReader: VictimReader
+    /// The last stall, while the turns that follow it without a wait are counted.
+    var followed: FollowedStall?
     private(set) var progress: LoopProgress
     /// Whether the last poll found nothing to poll for: the loop wakes the watchdog before anything can happen.
     private var isQuiet = false
@@ -79,6 +81,7 @@ struct LoopSupervisor {
         // Before the poll, which decides on a turn that ends after this.
         let missed = takeMissed()
         let poll = loop.poll(at: time)
+        if let followed, poll.turn.began == nil || time >= followed.deadline { reportFollowed(at: time) }
         if let missed { report(missed, poll, at: time) }
         mark = (poll.turn.began ?? 0, poll.turn.number)
         // A turn that is a stall keeps the threshold that it was judged by, which the app may change at any time.
@@ -89,7 +92,9 @@ struct LoopSupervisor {
         interval = min(checkAge ?? detector.threshold, detector.threshold)
         let decision = detector.decide(poll.turn, at: time, countingFrom: countingFrom, checkAge: checkAge)
         // The stall of an earlier turn ends before the current turn is followed.
-        if case .end(let stall) = decision.actions.first { end(stall, at: poll.stallEnd ?? time) }
+        if case .end(let stall) = decision.actions.first {
+            end(stall, at: poll.stallEnd ?? time, isFollowed: poll.turn.began ?? stall.turnBegan != stall.turnBegan)
+        }
         follow(poll.turn)
         for action in decision.actions {
             switch action {
@@ -113,7 +118,8 @@ struct LoopSupervisor {
         isLoadFollowed = nextLoad != .max
         let nextEscalation = escalate(poll, at: time)
         updateProgress(poll, at: time)
-        let nextPoll = min(decision.nextPoll ?? .max, nextEscalation ?? .max, poll.nextHeartbeat ?? .max)
+        let nextPoll = min(
+            decision.nextPoll ?? .max, nextEscalation ?? .max, poll.nextHeartbeat ?? .max, followed?.deadline ?? .max)
         isQuiet = nextPoll == .max
         return min(nextPoll, nextLoad)
     }
@@ -155,7 +161,18 @@ struct LoopSupervisor {
         guard open != nil else { return }
         let now = context.now()
         let look = victimReader.look(at: now, context.operations(stall.start, now))
-        if poll.turnEnd == nil { victims.add(look) }
+        guard poll.turnEnd == nil else { return }
+        victims.add(look)
+        loop.timerDelays.add(victims.dueTimers, at: now)
+    }
+
+    /// Reports the last stall with the turns that have followed it by now.
+    mutating func reportFollowed(at time: UInt64) {
+        guard var stall = followed.take() else { return }
+        let later = stall.laterTurns(of: loop.recorder.turns(endedSince: stall.end, now: time), at: time)
+        stall.open.record.victims?.laterTurns = later.count > 0 ? later.count : nil
+        stall.open.record.victims?.laterTurnsMilliseconds = later.count > 0 ? milliseconds(later.time) : nil
+        stall.open.submit(stall.samples, context)
     }
 
     private mutating func updateProgress(_ poll: LoopPoll, at time: UInt64) {
@@ -177,6 +194,7 @@ struct LoopSupervisor {
     mutating func leave(at time: UInt64, stoppedBy stopper: Int32? = nil) {
         let isStoppedInTurn = stopper.map { loop.target == .thread($0) } ?? false
         loop.source.remove()
+        reportFollowed(at: time)
         if let missed = takeMissed() { report(missed, loop.poll(at: time, mayBeat: false), at: time) }
         if let stall = detector.stall {
             if let ended = loop.recorder.stallEnd ?? (isStoppedInTurn ? time : nil) {

@@ -212,7 +212,9 @@ struct ModeStarvationSupervisor {
     ) -> UInt64? {
         let load = poll.load
         let absence = detector.absence(poll.turn, load) { loop.source.isWaitingUnobserved() }
-        let action = detector.decide(absence, reader.takeAnswer(), load, countingFrom: countingFrom)
+        let answer = reader.takeAnswer()
+        let action = detector.decide(absence, answer, load, countingFrom: countingFrom)
+        if let answer, detector.timerSince != nil { loop.timerDelays.add(answer.dueTimers, at: answer.time) }
         if detector.planQuestion(at: load.time) { reader.ask() }
         if start == nil, let since = detector.start(countingFrom: countingFrom) {
             start = load

@@ -102,7 +102,11 @@ struct NotRunSupervisor {
         if poll.target == .unknown, let thread = loop.source.knownThread { poll.target = .thread(thread) }
         // A loop that waits is in a run, which may have begun before it was observed.
         if poll.load.isOutside, loop.source.isWaitingUnobserved() { poll.load.isOutside = false }
-        let action = detector.decide(reader.takeAnswer(), poll.load, countingFrom: countingFrom)
+        let answer = reader.takeAnswer()
+        let action = detector.decide(answer, poll.load, countingFrom: countingFrom)
+        if poll.load.isOutside, let answer, answer.mode == nil {
+            loop.timerDelays.add(answer.dueTimers, at: answer.time)
+        }
         if detector.planQuestion(at: poll.load.time) { reader.ask() }
         guard let action else { return detector.nextPoll }
         if action == .sample, start == nil {

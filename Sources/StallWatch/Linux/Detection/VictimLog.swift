@@ -47,6 +47,8 @@ struct VictimLog {
         items = now
     }
 
+    var dueTimers: [DueTimer] { timers ?? [] }
+
     /// Returns what waited until `end`, in monotonic nanoseconds; `nil` without a look, and if the loop has nothing to ask about.
     func victims(until end: UInt64) -> StallReport.Victims? {
         guard let last else { return nil }
@@ -78,6 +80,34 @@ struct VictimLog {
     static let changing = "the timers: the loop changed them while they were read"
 }
 
+/// A stall that is over, and whose last report waits for the turns that follow it without a wait.
+struct FollowedStall {
+    var open: OpenRecord
+    let samples: [StallRecord.Sample]
+    /// When the stall ended, and when it is reported at the latest, in monotonic nanoseconds.
+    let end, deadline: UInt64
+
+    /// The longest time for which turns are followed, in nanoseconds: as long as the threshold, but a second at most.
+    private static let longest: UInt64 = 1_000_000_000
+
+    init(open: OpenRecord, samples: [StallRecord.Sample], end: UInt64, threshold: UInt64) {
+        (self.open, self.samples, self.end) = (open, samples, end)
+        deadline = end &+ min(threshold, Self.longest)
+    }
+
+    /// Returns the number of turns that followed without a wait, and how long they took by `now`, in nanoseconds.
+    func laterTurns(of turns: [TurnHistory.Turn], at now: UInt64) -> (count: Int, time: UInt64) {
+        var (count, time, last) = (0, UInt64(0), end)
+        for turn in turns where turn.began >= end {
+            // Shorter turns, which are not kept, may be in between.
+            guard turn.began &- last < TurnHistory.shortest else { break }
+            last = turn.ended ?? max(now, turn.began)
+            (count, time) = (count + 1, time &+ (last &- turn.began))
+        }
+        return (count, time)
+    }
+}
+
 /// Looks at what waits for a loop, on the watchdog; only reads.
 struct VictimReader {
     private let runLoop: UInt64?
@@ -94,11 +124,11 @@ struct VictimReader {
             "\(library) has another layout, or the monitor was still preparing"
         }
         var look = VictimLog.Look(time: now, operations: operations)
-        if let runLoop {
-            let layout = RunLoopLayout.learned
-            look.timers = layout?.dueTimers(of: runLoop, at: now, memory)
+        if runLoop != nil {
+            look.timers = dueTimers(at: now)
             if look.timers == nil {
-                look.missing.append(layout == nil ? "the timers: \(unknown("CoreFoundation"))" : VictimLog.changing)
+                let isKnown = RunLoopLayout.learned != nil
+                look.missing.append(isKnown ? VictimLog.changing : "the timers: \(unknown("CoreFoundation"))")
             }
         }
         if readsMainQueue {
@@ -108,5 +138,10 @@ struct VictimReader {
             if count == nil { look.missing.append("the items of the main queue: \(unknown("libdispatch"))") }
         }
         return look
+    }
+
+    /// Returns the timers of the loop's mode that are due; `nil` without a run loop, or if they are not known.
+    func dueTimers(at now: UInt64) -> [DueTimer]? {
+        runLoop.flatMap { RunLoopLayout.learned?.dueTimers(of: $0, at: now, memory) }
     }
 }

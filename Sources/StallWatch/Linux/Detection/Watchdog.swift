@@ -134,6 +134,8 @@ final class Watchdog: Sendable {
             // The first look comes before it: it may take some 10 ms.
             if isFirst { context.timeCheck { alarm.fence.prepare() } }
             isFirst = false
+            // Who asks may wait for the reports of all stalls so far.
+            if !requests.isEmpty { for index in supervisors.indices { supervisors[index].reportFollowed(at: now()) } }
             passed(context.loops, now(), false)
             answer(&requests, supervisors)
             let deadline = min(schedule.next, nextLook, serve(now(), timekeeper.countingFrom))

@@ -7,6 +7,7 @@ final class LoopMonitor: Sendable {
     let recorder: TurnRecorder
     let source: any LoopSource
     let stoppedEarly = Atomic<Int>(0)
+    let timerDelays = TimerDelays()
     private let began = Atomic<UInt64>(0)
     private let probe = Mutex<OneShotTransfer<ThreadProbe>?>(nil)
 
@@ -84,4 +85,35 @@ struct LoopPoll {
 
     /// When the turn that was in progress at the poll has ended by now, in monotonic nanoseconds; `nil` while it lasts.
     var turnEnd: UInt64? { turn.began.flatMap(recorder.stalledTurnEnd) }
+}
+
+/// How late the timers of a loop were at the looks at it.
+///
+/// Only the watchdog writes; any thread may read.
+final class TimerDelays: Sendable {
+    private let number = Atomic<Int>(0)
+    private let longestDelay = Atomic<UInt64>(0)
+    /// When the newest of the timers that are counted was due, in monotonic nanoseconds.
+    private let newest = Atomic<UInt64>(0)
+
+    /// The shortest delay that counts, in nanoseconds.
+    static let shortest: UInt64 = 1_000_000
+    /// How far the same date may be from itself at two looks, in nanoseconds: it is one of the wall clock.
+    static let dateError: UInt64 = 20_000_000
+
+    /// The number of timers that were late, once for each date; two looks may take close dates for one.
+    var count: Int { number.load(ordering: .relaxed) }
+
+    /// The longest delay, in nanoseconds; 0 without one.
+    var longest: UInt64 { longestDelay.load(ordering: .relaxed) }
+
+    /// Counts the timers that are late at a moment, in monotonic nanoseconds, but not those of earlier looks.
+    func add(_ timers: [DueTimer], at now: UInt64) {
+        let late = timers.map(\.due).filter { now &- min($0, now) >= Self.shortest }
+        guard let first = late.min(), let last = late.max() else { return }
+        let before = newest.load(ordering: .relaxed)
+        number.wrappingAdd(late.count { $0 > before &+ Self.dateError }, ordering: .relaxed)
+        newest.store(max(before, last), ordering: .relaxed)
+        longestDelay.store(max(longest, now &- first), ordering: .relaxed)
+    }
 }

@@ -29,6 +29,8 @@ final class RunLoopModeReader: @unchecked Sendable {
         /// Whether a timer of the default mode waits to be fired: CFRunLoop arms the kernel's timer for the first that is
         /// not in its callout, and reads it when it fires.
         var isTimerDue: Bool { timerDate != nil && hasExpiredTimer }
+
+        var dueTimers: [DueTimer] { timerDate.map { [DueTimer(due: $0, interval: 0)] } ?? [] }
     }
 
     private let runLoop: CFRunLoop

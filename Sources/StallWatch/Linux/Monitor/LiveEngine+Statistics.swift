@@ -35,6 +35,10 @@ extension LiveEngine {
             label: entry.label, nanoseconds: now &- min(since, now),
             entry.monitors.map { ($0, $0.recorder.histogram.snapshot()) }, at: end == nil ? now : nil)
         loop.earlyStops = entry.monitors.reduce(0) { $0 + $1.earlyStops }
+        loop.lateTimers = entry.monitors.reduce(0) { $0 + $1.timerDelays.count }
+        if loop.lateTimers > 0, let delay = entry.monitors.map(\.timerDelays.longest).max() {
+            loop.longestTimerDelay = .nanoseconds(delay)
+        }
         if let total = stalls[entry.label] {
             loop.stalls = total.count
             loop.missed = total.missed

@@ -137,6 +137,70 @@ import TestSupport
     }
 }
 
+/// A stall after which the loop's next turn begins without a wait; something waits for the loop.
+@Suite struct StallEndTests {
+    private static let threshold: UInt64 = 100_000_000
+    private static let begin: UInt64 = 1_000_000_000
+    private static let end = begin + 2 * threshold
+
+    private let world = WatchedWorld(at: Self.begin)
+    private let context: WatchdogContext
+    private let loop = LoopMonitor.stub("busy", threshold: Self.threshold, ThreadSource())
+    private var supervisor: LoopSupervisor
+
+    init() {
+        context = WatchdogContext(
+            capturer: StubCapturer(), now: { [world] in world.time.load(ordering: .relaxed) },
+            submit: { [world] record in world.records.withLock { $0.append(record) } }, suppressed: world.suppressed,
+            options: .init(), operations: { _, _ in OperationsInFlight(count: 1) })
+        supervisor = LoopSupervisor(loop, context)
+        loop.recorder.beginTurn(at: Self.begin)
+        supervisor.poll(at: Self.begin + Self.threshold, in: world)
+        loop.recorder.beginTurn(at: Self.end)
+    }
+
+    private var last: StallRecord? { world.records.withLock { $0.last } }
+
+    @Test mutating func itIsReportedWhenTheLoopWaits() {
+        let next = supervisor.poll(at: Self.end + 1_000_000, in: world)
+        #expect(world.states == [.ongoing] && next <= Self.end + Self.threshold)
+        loop.recorder.beginTurn(at: Self.end + 30_000_000)
+        loop.recorder.endTurn(at: Self.end + 35_000_000)
+        supervisor.poll(at: next, in: world)
+        #expect(world.states == [.ongoing, .ended])
+        #expect(last?.duration == 2 * Self.threshold)
+        #expect(last?.victims?.laterTurns == 2 && last?.victims?.laterTurnsMilliseconds == 35)
+    }
+
+    @Test mutating func itIsReportedAtOnceIfTheLoopWaits() {
+        loop.recorder.endTurn(at: Self.end + 500_000)
+        supervisor.poll(at: Self.end + 1_000_000, in: world)
+        #expect(world.states == [.ongoing, .ended])
+        #expect(last?.victims?.operations == 1 && last?.victims?.laterTurns == nil)
+    }
+
+    @Test mutating func itIsReportedBeforeTheNextStall() {
+        supervisor.poll(at: Self.end + 1_000_000, in: world)
+        supervisor.poll(at: Self.end + Self.threshold, in: world)
+        #expect(world.states == [.ongoing, .ended, .ongoing])
+        let ended = world.records.withLock { $0[1] }
+        #expect(ended.victims?.laterTurns == 1 && ended.victims?.laterTurnsMilliseconds == 100)
+    }
+
+    @Test mutating func whoAsksDoesNotWait() {
+        supervisor.poll(at: Self.end + 1_000_000, in: world)
+        supervisor.reportFollowed(at: Self.end + 20_000_000)
+        supervisor.reportFollowed(at: Self.end + 20_000_000)
+        #expect(world.states == [.ongoing, .ended] && last?.victims?.laterTurnsMilliseconds == 20)
+    }
+
+    @Test mutating func theMonitorsEndReportsIt() {
+        supervisor.poll(at: Self.end + 1_000_000, in: world)
+        supervisor.leave(at: Self.end + 2_000_000)
+        #expect(world.states == [.ongoing, .ended])
+    }
+}
+
 /// A loop that does not report its end, whose thread goes on with something else.
 @Suite struct LoopEndTests {
     private static let threshold: UInt64 = 100_000_000

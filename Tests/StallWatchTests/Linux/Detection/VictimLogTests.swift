@@ -88,3 +88,82 @@ import Testing
         #expect(log.victims(until: Self.end) == nil)
     }
 }
+
+/// The turns right after a stall that ended at 12 s; times are in milliseconds.
+@Suite struct FollowedStallTests {
+    private static let threshold: UInt64 = 250
+
+    private func later(_ turns: [(began: UInt64, ended: UInt64?)], at now: UInt64 = 12_200) -> (
+        count: Int, time: UInt64
+    ) {
+        let stall = FollowedStall(
+            open: OpenRecord(record: .stub()), samples: [], end: 12_000_000_000, threshold: Self.threshold * 1_000_000)
+        let later = stall.laterTurns(
+            of: turns.map { turn in
+                .init(began: turn.began * 1_000_000, ended: turn.ended.map { $0 * 1_000_000 }, waited: 0)
+            }, at: now * 1_000_000)
+        return (later.count, later.time / 1_000_000)
+    }
+
+    @Test func turnsWithoutAWaitAreCounted() {
+        #expect(later([(12_000, 12_030), (12_030, 12_035)]) == (2, 35))
+    }
+
+    @Test func theStalledTurnIsNone() {
+        #expect(later([(10_000, 12_000)]) == (0, 0))
+    }
+
+    @Test func aWaitEndsThem() {
+        #expect(later([(12_001, 12_030)]) == (0, 0))
+        #expect(later([(12_000, 12_030), (12_031, 12_040)]) == (1, 30))
+    }
+
+    @Test func aTurnThatGoesOnCountsUntilNow() {
+        #expect(later([(12_000, nil)], at: 12_100) == (1, 100))
+    }
+
+    @Test func theyAreFollowedForAThresholdAndASecondAtMost() {
+        func deadline(_ threshold: UInt64) -> UInt64 {
+            FollowedStall(open: OpenRecord(record: .stub()), samples: [], end: 5, threshold: threshold).deadline
+        }
+        #expect(deadline(250_000_000) == 250_000_005)
+        #expect(deadline(60_000_000_000) == 1_000_000_005)
+    }
+}
+
+/// Times are in milliseconds.
+@Suite struct TimerDelaysTests {
+    private let delays = TimerDelays()
+
+    private func look(at now: UInt64, _ due: UInt64...) {
+        delays.add(due.map { DueTimer(due: $0 * 1_000_000, interval: 0) }, at: now * 1_000_000)
+    }
+
+    @Test func aTimerIsCountedOnce() {
+        look(at: 1_000, 900)
+        look(at: 1_500, 901)
+        #expect(delays.count == 1 && delays.longest == 600_000_000 - 1_000_000)
+    }
+
+    @Test func laterDatesAreOtherTimers() {
+        look(at: 1_000, 900, 990)
+        look(at: 1_500, 900, 990, 1_400)
+        #expect(delays.count == 3 && delays.longest == 600_000_000)
+        look(at: 2_000, 1_900)
+        #expect(delays.count == 4 && delays.longest == 600_000_000)
+    }
+
+    /// It is counted by a later look, if it is late then.
+    @Test func aTimerThatIsJustDueIsNotLate() {
+        delays.add([DueTimer(due: 1_000_000_001, interval: 0)], at: 1_001_000_000)
+        #expect(delays.count == 0 && delays.longest == 0)
+        delays.add([DueTimer(due: 1_000_000_001, interval: 0)], at: 1_001_000_001)
+        #expect(delays.count == 1 && delays.longest == 1_000_000)
+    }
+
+    @Test func nothingIsLateWithoutTimers() {
+        look(at: 1_000)
+        look(at: 1_000, 2_000)
+        #expect(delays.count == 0 && delays.longest == 0)
+    }
+}
