@@ -14,6 +14,8 @@ final class SharedMonitor: Sendable {
 
     /// The longest that the end of a test waits for a stall to end and its report to be finished.
     private static let settlingTime: UInt64 = 10_000_000_000
+    /// The longest wait for what is asked of the loops that no thread runs.
+    private static let askingTime: UInt64 = 1_000_000_000
     private static let idleThreshold = StallMonitor.Configuration.maximumThreshold
     /// From when on a thread of the task pool is pinned: the scopes whose loops have the pool judge by their own limits.
     private static let pinnedThreshold = Duration.milliseconds(100)
@@ -68,16 +70,23 @@ final class SharedMonitor: Sendable {
         scope.end()
         if scope.mayHaveStalled {
             // On a thread of its own: the pool of tasks may be what stalls.
-            await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
+            let delays = await withCheckedContinuation {
+                (continuation: CheckedContinuation<[String: UInt64], Never>) in
                 do throws(SystemError) {
                     try WorkerThread(name: "stallwatch-test") { [self] in
                         settle(scope)
-                        continuation.resume()
+                        continuation.resume(returning: unrunTimers(of: scope))
                     }.detach()
                 } catch {
                     settle(scope)
-                    continuation.resume()
+                    continuation.resume(returning: [:])
                 }
+            }
+            for (label, delay) in delays {
+                warnIfNotRun(
+                    label,
+                    "A timer of the run loop \(label) was due for \(delay / 1_000_000) ms when the test ended, and no "
+                        + "thread ran the loop.")
             }
         }
         return remove(scope)
@@ -129,6 +138,11 @@ final class SharedMonitor: Sendable {
         _ = monitor.settle(scope.labels, until: monotonicNow() &+ Self.settlingTime)
     }
 
+    private func unrunTimers(of scope: StallScope) -> [String: UInt64] {
+        let (monitor, labels) = state.withLock { ($0.monitor, scope.labels.subtracting($0.notRun)) }
+        return monitor?.unrunTimers(of: labels, until: monotonicNow() &+ Self.askingTime) ?? [:]
+    }
+
     private func remove(_ scope: StallScope) -> [StallFinding] {
         state.withLock { state in
             state.scopes[ObjectIdentifier(scope)] = nil
@@ -156,10 +170,13 @@ final class SharedMonitor: Sendable {
 
     // MARK: - Reports
 
-    /// Warns of a loop that no thread runs: a test that waits for its timer has no end.
     private func warnIfNotRun(_ report: StallReport) {
         guard report.kind == .notRun, report.process.pid == getpid() else { return }
-        let label = report.loop.label
+        warnIfNotRun(report.loop.label, "\(report.headline). \(report.why ?? "")")
+    }
+
+    /// Warns of a loop that no thread runs: a test that waits for its timer has no end.
+    private func warnIfNotRun(_ label: String, _ sentence: String) {
         let scopes = state.withLock { state -> [StallScope] in
             let scopes = state.scopes.values.filter { $0.labels.contains(label) && !$0.isReplaced }
             return scopes.isEmpty || !state.notRun.insert(label).inserted ? [] : scopes
@@ -167,7 +184,7 @@ final class SharedMonitor: Sendable {
         guard let location = scopes.map(\.location).min() else { return }
         let names = Set(scopes.compactMap(\.function?.name)).sorted().joined(separator: ", ")
         let text =
-            "\(report.headline). \(report.why ?? "") On Linux the main run loop does not run in Swift Testing: "
+            "\(sentence) On Linux the main run loop does not run in Swift Testing: "
             + "use Task.sleep, a clock or DispatchSource.makeTimerSource. It may be due to an earlier test; now runs: \(names)."
         Issue.record(Comment(rawValue: text), severity: .warning, sourceLocation: location)
     }

@@ -48,8 +48,12 @@ final class StallScope: Sendable {
         .milliseconds(max(budget.shortest / 2, 5))
     }
 
+    /// From which age on, in milliseconds, a scope may have had a timer of a loop that no thread runs.
+    private static let shortestUnrun = 500.0
+
+    /// Whether its loops may have stalled meanwhile, or not have been run.
     var mayHaveStalled: Bool {
-        Double(monotonicNow() &- beganMonotonic) / 1_000_000 >= budget.shortest
+        Double(monotonicNow() &- beganMonotonic) / 1_000_000 >= min(budget.shortest, Self.shortestUnrun)
     }
 
     /// The end of its code; `nil` while it runs.

@@ -40,12 +40,8 @@ struct NotRunDetector {
             return action
         }
         guard let answer, answer.time > load.lastEnd else { return nil }
-        guard answer.mode == nil, let date = answer.timerDate else { return forget(at: answer.time) }
-        let begin = max(date, load.lastEnd, countingFrom)
-        let patience = load.runs < Self.runs ? Self.limit : max(load.longestGap &* Self.gaps, Self.limit)
-        guard answer.time &- min(begin, answer.time) >= Self.limit,
-            answer.time &- min(max(load.lastEnd, countingFrom), answer.time) >= patience
-        else { return forget(at: answer.time) }
+        let due = Self.dueSince(answer, load, countingFrom: countingFrom)
+        guard let begin = due else { return forget(at: answer.time) }
         if sightings == 0 { since = begin }
         sightings += 1
         guard isReported else { return .sample }
@@ -53,6 +49,17 @@ struct NotRunDetector {
         samples += 1
         nextSample = SampleSchedule.standard.next(after: samples, age: load.time &- since).map { since &+ $0 } ?? .max
         return .sample
+    }
+
+    /// Returns since when a timer waits for a run of the loop, for ``limit`` or longer; `nil` if none does, if the loop is in a
+    /// run, or is run again and again.
+    static func dueSince(_ answer: RunLoopModeReader.Answer, _ load: LoopLoad, countingFrom: UInt64 = 0) -> UInt64? {
+        guard load.isOutside, answer.mode == nil, let date = answer.timerDate else { return nil }
+        let left = max(load.lastEnd, countingFrom)
+        let begin = max(date, left)
+        let patience = load.runs < runs ? limit : max(load.longestGap &* gaps, limit)
+        let isLate = answer.time &- min(begin, answer.time) >= limit
+        return isLate && answer.time &- min(left, answer.time) >= patience ? begin : nil
     }
 
     /// Takes over whether the thread was in one place at all looks; returns whether the loop is to be reported now.

@@ -54,7 +54,8 @@ final class RunLoopModeReader: @unchecked Sendable {
 
     func takeAnswer() -> Answer? { answer.withLock { $0.take() } }
 
-    private func read() -> Answer {
+    /// Asks now, which may wait for the loop's locks.
+    func read() -> Answer {
         var answer = Answer(time: 0)
         if let mode = CFRunLoopCopyCurrentMode(runLoop) {
             answer.mode = RunLoopSource.name(mode)

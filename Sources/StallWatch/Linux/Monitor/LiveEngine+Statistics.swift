@@ -64,6 +64,20 @@ extension LiveEngine {
         return watchdog.waitForPass(until: deadline) && reporter.settle(until: deadline)
     }
 
+    func unrunTimers(of labels: Set<String>, until deadline: UInt64) -> [String: UInt64] {
+        let loops = state.withLock { state in labels.flatMap { state.loops[$0]?.monitors ?? [] } }
+        var delays: [String: UInt64] = [:]
+        for loop in loops {
+            // Not on the caller's thread: it waits for the loop's locks.
+            guard let source = loop.source as? RunLoopSource, !source.isWaitingUnobserved(),
+                let answer = WorkerThread.value(until: deadline, of: { source.makeModeReader().read() }),
+                let since = NotRunDetector.dueSince(answer, loop.recorder.load(at: monotonicNow()))
+            else { continue }
+            delays[loop.label] = answer.time &- since
+        }
+        return delays
+    }
+
     /// Writes the files of the statistics, until a deadline in monotonic nanoseconds.
     func writeStatistics(until deadline: UInt64) {
         for file in statisticsFiles {
@@ -79,5 +93,13 @@ extension LiveEngine {
                 reporter.counts.add(StallWatchError(.unwritableReports, error))
             }
         }
+    }
+}
+
+extension StallMonitor {
+    /// Returns for how long a timer is due of each of these run loops that no thread runs, in nanoseconds; asks until a deadline,
+    /// in monotonic nanoseconds.
+    package func unrunTimers(of labels: Set<String>, until deadline: UInt64) -> [String: UInt64] {
+        (engine as? LiveEngine)?.unrunTimers(of: labels, until: deadline) ?? [:]
     }
 }

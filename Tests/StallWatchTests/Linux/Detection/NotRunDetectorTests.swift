@@ -93,6 +93,21 @@ import Testing
         #expect(actions == [.sample, .drop])
     }
 
+    /// As at the end of a test.
+    @Test func oneLookTellsSinceWhenATimerIsDue() {
+        let now = Self.left + NotRunDetector.limit
+        var answer = RunLoopModeReader.Answer(time: now, timerDate: Self.left - 1)
+        #expect(NotRunDetector.dueSince(answer, load) == Self.left, "the loop may have run until then")
+        answer.timerDate = Self.left + 1
+        #expect(NotRunDetector.dueSince(answer, load) == nil, "it is not due for long enough")
+        (answer.timerDate, answer.mode) = (Self.left, "tracking")
+        #expect(NotRunDetector.dueSince(answer, load) == nil, "a run is on the stack")
+        answer.mode = nil
+        var running = load
+        running.isOutside = false
+        #expect(NotRunDetector.dueSince(answer, running) == nil)
+    }
+
     /// A frame loop that loads a level.
     @Test mutating func aLoopThatWasRunTwiceGetsTenTimesItsLongestGap() {
         (load.runs, load.longestGap) = (2, 1_000_000_000)

@@ -33,3 +33,13 @@ private final class Fired: Sendable {
         for _ in 0..<seconds * 10 where !isSet { try await Task.sleep(for: .milliseconds(100)) }
     }
 }
+
+/// A test that is over before the loop has been looked at twice.
+@Suite(.noStalls(over: .seconds(1))) struct ShortTests {
+    @Test func aTimerOfTheMainRunLoopDoesNotFireSoon() async throws {
+        let fired = Fired()
+        RunLoop.main.add(Timer(timeInterval: 0.02, repeats: false) { _ in fired.set() }, forMode: .default)
+        try await fired.wait(for: 1)
+        #expect(!fired.isSet)
+    }
+}
