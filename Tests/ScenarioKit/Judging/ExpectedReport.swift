@@ -51,12 +51,17 @@ extension ExpectedReport {
         var items = 0
         /// When the first of the timers was due, as a part of the threshold after the beginning of the turn.
         var due = 0.0
+        var operations = 0
+        /// The least time of the turns right after the stall, in milliseconds; for 0 there are none but short ones.
+        var later = 0.0
     }
 
-    /// The same stall, for which timers and items of the main queue waited.
-    func delaying(timers: Int = 0, due: Double = 0, items: Int = 0) -> Self {
+    /// The same stall, for which timers, items of the main queue, operations and later turns waited.
+    func delaying(
+        timers: Int = 0, due: Double = 0, items: Int = 0, operations: Int = 0, later: Double = 0
+    ) -> Self {
         var expected = self
-        expected.victims = Victims(timers: timers, items: items, due: due)
+        expected.victims = Victims(timers: timers, items: items, due: due, operations: operations, later: later)
         return expected
     }
 
@@ -184,6 +189,9 @@ struct ReportedStall: Equatable, Sendable {
     var timers: Int?
     var items: Int?
     var timerDelay: Double?
+    var operations = 0
+    /// How long the turns right after the stall took, in milliseconds.
+    var later = 0.0
     /// The parts of the stall's time, if the report has a cause.
     var split: Split?
     var functions: [String] = []
@@ -228,6 +236,8 @@ extension ReportedStall {
         timers = report.victims?.timers
         items = report.victims?.mainQueueItems
         timerDelay = report.victims?.longestTimerDelayMilliseconds
+        operations = report.victims?.operations ?? 0
+        later = report.victims?.laterTurnsMilliseconds ?? 0
         functions =
             report.samples.first { $0.isValid && $0.stack != nil }
             .map { report.functionNames(of: $0).map(Self.general) } ?? []

@@ -48,6 +48,9 @@ extension ScenarioResult {
     /// How far a timer's reported delay may be from the right one, as a part of it.
     static let toleratedDelayPart = 0.05
 
+    /// How long turns without work may take in all, right after a stall, in milliseconds.
+    static let shortTurnsMilliseconds = 20.0
+
     /// How late the end of a period is seen in which no thread runs a loop: it is looked at once a second.
     static let toleratedLookMilliseconds = 1_500.0
 
@@ -154,7 +157,12 @@ extension ExpectedReport {
     }
 
     fileprivate func hasWrongVictims(_ report: ReportedStall) -> Bool {
-        victims.map { report.timers != $0.timers || report.items != $0.items } ?? false
+        guard let victims else { return false }
+        // A thread that waits for a CPU makes a turn without work longer.
+        let hasWrongTurns =
+            victims.later > 0 ? report.later < victims.later : report.later >= ScenarioResult.shortTurnsMilliseconds
+        return report.timers != victims.timers || report.items != victims.items
+            || report.operations != victims.operations || hasWrongTurns
     }
 
     fileprivate func hasWrongDelay(_ report: ReportedStall, threshold: Double) -> Bool {

@@ -20,6 +20,30 @@ extension Scenario {
                 return SuspendingClock.now - begin
             }
         },
+        .stalling(
+            "not-run-ever", "a thread never runs its loop, and sleeps while a timer of the loop is due", times: 24,
+            ExpectedReport(kind: .notRun, loop: "left", function: "waitWithoutRunning(_:)")
+        ) { context in
+            let monitor = try await context.watch()
+            let thread = await LoopThread.start("left") { thread in
+                // Here, so that the loop's thread is known.
+                _ = try? monitor.watch(.runLoop(thread.runLoop, label: "left"))
+                waitWithoutRunning(thread)
+            }
+            await pause(.milliseconds(100))
+            let timer = OneTimer(on: thread.driven.runLoop, dueIn: .zero)
+            let begin = SuspendingClock.now
+            await pause(max(context.stall, .seconds(6)))
+            timer.invalidate()
+            let duration = SuspendingClock.now - begin
+            await thread.stop()
+            return duration
+        },
+        .quiet("not-run-process", "a thread starts a child process, whose source stays in a loop that it does not run")
+        {
+            context in
+            try await context.withLeftLoop(afterwards: startAProcess) { _ in await pause(.seconds(4)) }
+        },
         .quiet("not-run-nothing-due", "the same, and the loop's timer is not due") { context in
             try await context.withLeftLoop(afterwards: waitWithoutRunning) { loop in
                 let timer = OneTimer(on: loop.runLoop, dueIn: .seconds(60))
@@ -75,6 +99,17 @@ private final class OneWayFlag: Sendable {
 private func waitWithoutRunning(_ thread: LoopThread) {
     while !thread.isStopping { usleep(20_000) }
     errno = 0
+}
+
+/// `Process.run()` adds a source to the loop of the thread that calls it, to hear of the end of the child.
+@inline(never)
+private func startAProcess(_ thread: LoopThread) {
+    let process = Process()
+    process.executableURL = URL(fileURLWithPath: "/bin/true")
+    guard (try? process.run()) != nil else { return }
+    waitWithoutRunning(thread)
+    // Runs the loop, which ends the child's entry in the table of processes.
+    process.waitUntilExit()
 }
 
 /// A long start-up: each part takes less than the time between two looks.

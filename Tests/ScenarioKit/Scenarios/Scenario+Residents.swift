@@ -3,6 +3,7 @@ import Dispatch
 import Foundation
 import Glibc
 import StallWatch
+import Synchronization
 
 extension Scenario {
     /// Threads that run a loop of their own, and pools whose threads do.
@@ -51,11 +52,23 @@ extension Scenario {
             }
             _ = await filled
         },
+        .quiet("timer-in-task", "a task adds a timer to its thread's loop, which nothing runs") { context in
+            let timer = await Task.detached { OwnTimer.ofThisThread() }.value
+            await pause(context.threshold * 3)
+            timer.invalidate()
+            guard !timer.hasFired else { throw NoResult(sentence: "the timer has fired") }
+        },
+        .quiet("timer-in-task-of-main", "a task adds a timer to the main loop, which fires") { context in
+            let timer = await Task.detached { OwnTimer(on: CFRunLoopGetMain()) }.value
+            await pause(context.threshold * 3)
+            timer.invalidate()
+            guard timer.hasFired else { throw NoResult(sentence: "the timer has not fired") }
+        },
         .quiet("timer-in-pool", "a block of a global queue adds a timer to its thread's loop, which nothing runs") {
             context in
             try await context.warmUp(utility)
             let timer = await withCheckedContinuation { continuation in
-                DispatchQueue.global(qos: .utility).async { continuation.resume(returning: OwnTimer()) }
+                DispatchQueue.global(qos: .utility).async { continuation.resume(returning: OwnTimer.ofThisThread()) }
             }
             await pause(context.threshold * 3)
             timer.invalidate()
@@ -100,6 +113,13 @@ extension Scenario {
                 }
             }
         },
+        .quiet("resident-answers", "the main thread waits for a resident thread, which answers soon") { context in
+            try await context.withLoop("resident") { loop in
+                _ = await DrivenLoop.main.source0 {
+                    waitForTheAnswer(of: loop, atMost: .seconds(60)) { sleepTooLong(for: .milliseconds(1)) }
+                }
+            }
+        },
         .quiet("resident-answers-later", "the resident thread gives its answer to the main queue") { context in
             try await context.withLoop("resident", threshold: .seconds(60)) { loop in
                 await MainLoop.untilDone { done in
@@ -134,15 +154,30 @@ extension Scenario {
     ]
 }
 
-/// A timer of the loop of the thread that makes it, as of `Timer.scheduledTimer`.
+/// A timer that fires a hundred times a second, if its loop runs.
 ///
 /// `@unchecked Sendable`: CFRunLoopTimerInvalidate may be called on any thread.
-private struct OwnTimer: @unchecked Sendable {
-    private let timer = CFRunLoopTimerCreateWithHandler(nil, CFAbsoluteTimeGetCurrent(), 0.01, 0, 0) { _ in }
+private final class OwnTimer: @unchecked Sendable {
+    private let timer: CFRunLoopTimer?
+    private let firings = FiringCount()
 
-    init() { CFRunLoopAddTimer(CFRunLoopGetCurrent(), timer, kCFRunLoopDefaultMode) }
+    /// A timer of the loop of the calling thread, as of `Timer.scheduledTimer`.
+    static func ofThisThread() -> OwnTimer { OwnTimer(on: CFRunLoopGetCurrent()) }
+
+    init(on loop: CFRunLoop) {
+        timer = CFRunLoopTimerCreateWithHandler(nil, CFAbsoluteTimeGetCurrent(), 0.01, 0, 0) { [firings] _ in
+            firings.value.add(1, ordering: .relaxed)
+        }
+        CFRunLoopAddTimer(loop, timer, kCFRunLoopDefaultMode)
+    }
+
+    var hasFired: Bool { firings.value.load(ordering: .relaxed) > 0 }
 
     func invalidate() { CFRunLoopTimerInvalidate(timer) }
+}
+
+private final class FiringCount: Sendable {
+    let value = Atomic(0)
 }
 
 /// Runs the calling thread's loop with a port, as a connection with a time limit does.

@@ -35,6 +35,38 @@ extension Scenario {
                 _ = await loop.block { source.invalidate() }
             }
         },
+        .stalling(
+            "block-woken-late", "a performed block waits until a source wakes the loop, and sleeps", times: 2,
+            .runLoop("sleeper", .performedBlock, in: "sleepTooLong(for:)")
+        ) { context in
+            try await context.withLoop("sleeper") { loop in
+                let injected = DurationBox()
+                CFRunLoopPerformBlock(loop.runLoop, loop.mode) {
+                    injected.measure { sleepTooLong(for: context.stall) }
+                }
+                await pause(context.threshold * 2)
+                _ = await loop.source0 {}
+                return injected.value
+            }
+        },
+        .stalling(
+            "source0-woken-late", "a signaled source0 waits until a block wakes the loop, and sleeps", times: 2,
+            .runLoop("sleeper", .source0, in: "sleepTooLong(for:)")
+        ) { context in
+            try await context.withLoop("sleeper") { loop in
+                let injected = DurationBox()
+                let source = Source0(on: loop.runLoop, mode: loop.mode) { source in
+                    source.invalidate()
+                    injected.measure { sleepTooLong(for: context.stall) }
+                }
+                source.signalWithoutWaking()
+                await pause(context.threshold * 2)
+                _ = await loop.block {}
+                // In the next turn.
+                _ = await loop.block {}
+                return injected.value
+            }
+        },
         .quiet("timer-tolerance", "a timer may be three thresholds late, by its tolerance") { context in
             let late = context.threshold * 3
             await withCheckedContinuation { continuation in

@@ -43,6 +43,48 @@ extension Scenario {
             }
         },
         .stalling(
+            "victims-later-turn", "a source0 sleeps while another one is signaled, which computes for 30 ms", times: 2,
+            .main(.source0, in: "sleepTooLong(for:)").delaying(later: 30)
+        ) { context in
+            let other = Source0 { source in
+                source.invalidate()
+                spinTheCPU(for: .milliseconds(30))
+            }
+            let stall = await DrivenLoop.main.source0 {
+                other.signal()
+                sleepTooLong(for: context.stall)
+            }
+            // Comes after the other source.
+            _ = await MainLoop.mainQueue {}
+            return stall
+        },
+        .stalling(
+            "victims-no-later-turn", "a source0 sleeps, and another one is signaled 50 ms after that", times: 2,
+            .main(.source0, in: "sleepTooLong(for:)").delaying()
+        ) { context in
+            let stall = await DrivenLoop.main.source0 { sleepTooLong(for: context.stall) }
+            await pause(.milliseconds(50))
+            _ = await DrivenLoop.main.source0 { spinTheCPU(for: .milliseconds(30)) }
+            return stall
+        },
+        .stalling(
+            "victims-operations", "a source0 sleeps while two operations are in flight", times: 2,
+            .main(.source0, in: "sleepTooLong(for:)").delaying(operations: 2)
+        ) { context in
+            await context.monitor.withLimit(.seconds(600), "GET /feed") {
+                await context.monitor.withLimit(.seconds(600), "POST /notes") {
+                    await DrivenLoop.main.source0 { sleepTooLong(for: context.stall) }
+                }
+            }
+        },
+        .stalling(
+            "victims-no-operations", "a source0 sleeps after two operations have ended", times: 2,
+            .main(.source0, in: "sleepTooLong(for:)").delaying()
+        ) { context in
+            for name in ["GET /feed", "POST /notes"] { await context.monitor.withLimit(.seconds(600), name) {} }
+            return await DrivenLoop.main.source0 { sleepTooLong(for: context.stall) }
+        },
+        .stalling(
             "victims-none", "a source0 sleeps, and a timer is due after that", times: 2,
             .main(.source0, in: "sleepTooLong(for:)").delaying()
         ) { context in

@@ -82,6 +82,26 @@ extension Outcome {
         #expect(outcome.result == result)
     }
 
+    @Test func operationsAndLaterTurnsAreVictims() {
+        for (operations, later, result) in [
+            (2, 30.0, ScenarioResult.ok), (1, 30, .wrongVictims), (2, 29, .wrongVictims),
+        ] {
+            var outcome = Self.right
+            outcome.expected = outcome.expected?.delaying(operations: 2, later: 30)
+            (outcome.reports[0].timers, outcome.reports[0].items) = (0, 0)
+            (outcome.reports[0].operations, outcome.reports[0].later) = (operations, later)
+            #expect(outcome.result == result)
+        }
+    }
+
+    @Test(arguments: [(0.0, ScenarioResult.ok), (19, .ok), (20, .wrongVictims)])
+    func shortTurnsAfterAStallAreNoVictims(later: Double, result: ScenarioResult) {
+        var outcome = Self.right
+        outcome.expected = outcome.expected?.delaying()
+        (outcome.reports[0].timers, outcome.reports[0].items, outcome.reports[0].later) = (0, 0, later)
+        #expect(outcome.result == result)
+    }
+
     @Test func eachExpectedStackIsThatOfAReport() {
         for (stack, result) in [
             (["stall()", "main"], ScenarioResult.ok), (["usleep"], .wrongFunction),
