@@ -32,6 +32,15 @@ import Testing
         #expect(loops.first?["label"] as? String == "%CSS%")
     }
 
+    @Test func `every cause, and every kind without one, has a color of its own`() throws {
+        let page = self.html([])
+        let colors = try StallReport.causeWords.map { word in
+            let entry = try Regex("\\b\(word): \"(#[0-9a-f]{6})\"", as: (Substring, Substring).self)
+            return try #require(page.firstMatch(of: entry), "\(word)").output.1
+        }
+        #expect(Set(colors).count == StallReport.causeWords.count)
+    }
+
     @Test func `without scripts it is a list of the groups`() throws {
         var page = PageData()
         let name = "save<Note>(_:)%JS%"

@@ -11,7 +11,7 @@ const linesOf = (index) => (index === null ? [] : text(index).split("\n"));
 const causeColours = {
   cpu: "#e8590c", lock: "#7c5cff", io: "#1c8fe3", sleep: "#64707f", syscall: "#0fa894", paging: "#d9a406",
   cpuContention: "#e0489b", throttled: "#8a5a33", deadlock: "#c8102e", continuation: "#9c27b0", unknown: "#b4bdc9",
-  saturated: "#f0a98c", spinning: "#a3c644", mode: "#5ad1e6", notRun: "#2f7f86",
+  saturated: "#f0a98c", spinning: "#a3c644", mode: "#5ad1e6", notRun: "#2b3fd4",
 };
 const causeColour = (cause) => causeColours[cause] || causeColours.unknown;
 const causeOf = (stall) => text(stalls.cause[stall]) || "unknown";
