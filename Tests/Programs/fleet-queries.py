@@ -9,8 +9,9 @@
    new-fingerprints.sql: the groups whose `firstSeen` of `top --json` is on the last day.
 3. groups.sql over 1,000 reports of which 100 are there twice: equal to `top --json` again, also over the table of reports
    that agents fill.
-4. The dashboard Fleet/grafana/stalls.json: the models of Grafana's own schema (PyPI's grafana-foundation-sdk) have every
-   field, and every query runs over that table and returns rows.
+4. The dashboards in Fleet/grafana: the models of Grafana's own schema (PyPI's grafana-foundation-sdk) have every field,
+   and every query of stalls.json runs over that table and returns rows. If promtool is there (Debian: prometheus), it
+   reads every query of metrics.json, and runs the tests of the rules in Fleet/prometheus.
 5. Made-up histories of 1 to 10,000 equal stalls, of which few have a report: `top`, `tree`, `diff`, `stats`, the page,
    collapsed stacks and the queries have the number and the time of all of them.
 
@@ -245,21 +246,46 @@ def compare_fields(file, known, place):
         expect(file == known, f"dashboard: {place} is {file}, and {known} in Grafana's schema")
 
 
-def check_dashboard(database):
-    """Runs the dashboard's queries, with the macros that Grafana's plugin for ClickHouse replaces."""
-    path = FLEET / "grafana" / "stalls.json"
-    dashboard = json.loads(path.read_text())
+def read_dashboard(name):
+    """Returns a dashboard, with the queries of its panels by their titles."""
+    dashboard = json.loads((FLEET / "grafana" / name).read_text())
     known = json.loads(JSONEncoder().encode(Dashboard.from_json(dashboard)))
     compare_fields(dashboard, known, "$")
+    queries = [
+        (panel["title"], target.get("rawSql") or target["expr"]) for panel in dashboard["panels"] for target in panel.get("targets", [])
+    ]
+    return dashboard, queries
+
+
+def check_metrics(directory):
+    """Reads the dashboard of metrics, and tests the rules over them."""
+    _, queries = read_dashboard("metrics.json")
+    promtool = shutil.which("promtool")
+    if not promtool:
+        print("not run: the rules of Fleet/prometheus, because there is no promtool (Debian: prometheus)")
+        return
+    # promtool reads expressions in rules only.
+    text = {"groups": [{"name": "dashboard", "rules": [
+        {"record": f"panel{index}", "expr": re.sub(r"\$__\w+", "5m", query)} for index, (_, query) in enumerate(queries)]}]}
+    dashboard = directory / "dashboard.rules.yml"
+    dashboard.write_text(json.dumps(text))
+    rules = FLEET / "prometheus"
+    for words in [["check", "rules", dashboard], ["test", "rules", rules / "stallwatch.test.yml"]]:
+        result = subprocess.run([promtool, *words], capture_output=True, text=True)
+        expect(result.returncode == 0, f"promtool {words[0]}: {result.stdout}{result.stderr}")
+    print(f"promtool: {len(queries)} queries of the dashboard of metrics are right, and the rules pass their tests")
+
+
+def check_dashboard(database):
+    """Runs the dashboard's queries, with the macros that Grafana's plugin for ClickHouse replaces."""
+    dashboard, queries = read_dashboard("stalls.json")
     macros = [
         (r"\$__timeFilter\((\w+)\)", r"\1 BETWEEN toDateTime('2026-10-31') AND toDateTime('2026-11-30')"),
         (r"\$__timeInterval\((\w+)\)", r"toStartOfInterval(\1, INTERVAL 3600 second)"),
         (r"\$__fromTime", "toDateTime('2026-11-13')"), (r"\$__toTime", "toDateTime('2026-11-15')"),
         (r"\$\{(\w+):singlequote\}", lambda match: {"service": "'notes'", "version": "'1.4.2','1.5.0'", "host": "'web-1','web-2'"}[match[1]]),
     ]
-    texts = [
-        (panel["title"], target["rawSql"]) for panel in dashboard["panels"] for target in panel.get("targets", [])
-    ] + [(variable["name"], variable["query"]) for variable in dashboard["templating"]["list"] if variable["type"] == "query"]
+    texts = queries + [(variable["name"], variable["query"]) for variable in dashboard["templating"]["list"] if variable["type"] == "query"]
     for title, query in texts:
         for macro, replacement in macros:
             query = re.sub(macro, replacement, query)
@@ -406,6 +432,7 @@ def main():
             benchmark(arguments, directory)
         else:
             check_duplicates(arguments, directory)
+            check_metrics(directory)
             file = directory / "stalls.ndjson"
             timed(f"{arguments.reports} reports made", lambda: generate(arguments, arguments.reports, file))
             top = timed("stallwatch top", lambda: tool(arguments, "top", file))

@@ -147,8 +147,8 @@ public struct ReportOutput: Sendable {
         /// is created on first use and then kept. The number of metrics is the number of watched loops, times the few
         /// kinds and causes.
         ///
-        /// `cause` is a raw value of ``StallReport/CauseKind``. It is `unknown` for a stall without a cause, such as a
-        /// saturation, and for causes of a later version, so no value comes from outside.
+        /// `cause` is a raw value of ``StallReport/CauseKind``, or `saturated`, `spinning`, `mode` or `notRun`. It is
+        /// `unknown` for any other stall without a cause, and for causes of a later version: no value comes from outside.
         ///
         /// - Parameters:
         ///   - factory: The factory of the metrics; `nil` for the one that the app has bootstrapped.

@@ -3,6 +3,7 @@ import TestSupport
 @testable import LinuxSupport
 
 #if Metrics
+    import Foundation
     import LinuxSupport
     import Metrics
     import MetricsTestKit
@@ -89,6 +90,24 @@ import TestSupport
             }
             #expect(try metrics.expectGauge("stallwatch.eventloop.threshold", [("loop", "nio")]).values == [0.1])
             #expect(try metrics.expectGauge("stallwatch.eventloop.utilization", [("loop", "nio")]).values == [])
+        }
+
+        /// swift-prometheus writes a dot as `_`, and a timer as a histogram.
+        @Test(arguments: ["prometheus/stallwatch.rules.yml", "prometheus/stallwatch.test.yml", "grafana/metrics.json"])
+        func `rules and dashboard have names of metrics that are made`(file: String) throws {
+            let metrics = TestMetrics()
+            let sink = MetricsSink(metrics)
+            sink.receive(.init([LoopStatistics(label: "main")]))
+            sink.receive(.init(.recovered, try .literal()))
+            let timers = metrics.timers.flatMap { timer in ["_sum", "_count", "_bucket"].map { timer.label + $0 } }
+            let made = metrics.counters.map(\.label) + metrics.recorders.map(\.label) + timers
+            let known = Set(made.map { $0.replacingOccurrences(of: ".", with: "_") })
+            let path = Repository.root.appendingPathComponent("Fleet/" + file)
+            // A name that follows a colon is a recording rule's.
+            let names = try String(contentsOf: path, encoding: .utf8).matches(of: /(?:^|[^:\w])(stallwatch_\w+)/)
+            let used = Set(names.map { String($0.1) })
+            #expect(used.count == 9)
+            #expect(used.subtracting(known) == [])
         }
 
         @Test(arguments: [Duration.milliseconds(999), .seconds(3_601)])
