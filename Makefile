@@ -177,6 +177,7 @@ script-tests:
 	Tests/Programs/mutations.py --check
 	Tests/ScriptTests/other-c-library-tests.sh
 	Tests/ScriptTests/check-layers-tests.py
+	Tests/ScriptTests/check-documents-tests.py
 
 # The example with a GLib loop is built first, in the folder of a sample that has the library already.
 GLIB_EXAMPLE = if pkg-config --exists glib-2.0; then $(BUILD) --package-path Examples/glib-loop --product glib-loop \
@@ -396,11 +397,11 @@ docs: install ## Build the documentation; a warning is an error
 	scripts/build-documentation.sh "$$($(SWIFT) build --show-bin-path)" $(DOCS)
 
 .PHONY: lint
-lint: ## Check formats, snippets, promises and documentation comments
+lint: ## Check formats, snippets, documents and documentation comments
 	$(SWIFT) format lint --strict --recursive --parallel $(SWIFT_SOURCES)
 	scripts/check-text.sh
 	scripts/check-snippets.py
-	scripts/check-promises.py
+	scripts/check-documents.py
 	scripts/check-layers.py
 	@env -u CI scripts/check-api.py  # make test compares it after its build, also in CI
 	@scripts/install-dependencies.sh lint || true

@@ -13,8 +13,14 @@ if [ $# -ne 2 ]; then
     exit 64
 fi
 build=$1 output=$2
-symbols=$(mktemp -d)
-trap 'rm -rf -- "$symbols"' EXIT
+scratch=$(mktemp -d)
+trap 'rm -rf -- "$scratch"' EXIT
+symbols=$scratch/symbols catalog=$scratch/Documentation.docc
+mkdir "$symbols"
+
+# The pages link to each other as GitHub follows links, to files. DocC wants names.
+cp -R Sources/StallWatch/Documentation.docc "$catalog"
+sed -i -E 's/^- \[[^]]*\]\((\w+)\.md\)$/- <doc:\1>/; s/\]\((\w+)\.md\)/](doc:\1)/g' "$catalog"/*.md
 
 module_maps=()
 for module in CLinux CSymbols CUnwind; do
@@ -23,6 +29,6 @@ done
 swift-symbolgraph-extract -module-name StallWatch -target "$(uname -m)-unknown-linux-gnu" -I "$build/Modules" \
     "${module_maps[@]}" -minimum-access-level public -skip-inherited-docs \
     -experimental-allowed-reexported-modules=StallReports,StallSymbols -output-dir "$symbols"
-docc convert Sources/StallWatch/Documentation.docc --additional-symbol-graph-dir "$symbols" --warnings-as-errors \
+docc convert "$catalog" --additional-symbol-graph-dir "$symbols" --warnings-as-errors \
     --fallback-display-name StallWatch --fallback-bundle-identifier org.stallwatch --output-path "$output"
 echo "The documentation is in $output: docc preview or any web server shows it."

@@ -46,26 +46,3 @@ import Testing
         }
     }
 }
-
-@Suite struct DocumentLinkTests {
-    @Test func `each link within the documents leads to a file`() throws {
-        let root = Repository.root
-        let folders = ["docs", "Sources/StallWatch/Documentation.docc"].flatMap { folder in
-            (FileManager.default.enumerator(atPath: root.path + "/" + folder)?.allObjects ?? [])
-                .compactMap { ($0 as? String).map { "\(folder)/\($0)" } }
-        }
-        let pages =
-            folders.filter { $0.hasSuffix(".md") }
-            + ["README.md", "CONTRIBUTING.md", "SECURITY.md", "MAINTAINERS.md", "Benchmarks/RESULTS.md"]
-        #expect(pages.count > 30)
-        for page in pages {
-            let url = root.appendingPathComponent(page)
-            let text = try String(contentsOf: url, encoding: .utf8)
-            for link in text.matches(of: /\]\(([^)\s#]+)/).map({ String($0.1) })
-            where !link.contains(":") && !link.hasPrefix("_") {
-                let target = url.deletingLastPathComponent().appendingPathComponent(link).standardizedFileURL
-                #expect(FileManager.default.fileExists(atPath: target.path), "\(page): \(link)")
-            }
-        }
-    }
-}
