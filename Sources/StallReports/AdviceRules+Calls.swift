@@ -100,9 +100,8 @@ extension AdviceRule {
     static let children = [
         // Silent for a child that is still computing.
         AdviceRule(id: "childPipe", topic: "children") { facts in
-            guard let call = facts.call(.syscall, .io, in: ["wait4", "waitid"]), let place = facts.culprit,
-                let child = call.peers?.first(where: { $0.role == .child }), child.systemCall == "write",
-                child.target?.hasPrefix("pipe:") == true
+            guard let child = facts.awaitedChild, child.systemCall == "write",
+                child.target?.hasPrefix("pipe:") == true, let place = facts.culprit
             else { return nil }
             return "Read the child's output to its end before \(place) waits for it: "
                 + "\(child.name ?? "the child") is blocked in a write to its full pipe."
@@ -112,7 +111,8 @@ extension AdviceRule {
             guard facts.call(.syscall, .io, in: ["wait4", "waitid"]) != nil || facts.awaitsProcess,
                 let place = facts.culprit
             else { return nil }
-            return "Do not wait for the child in \(place): "
+            let number = facts.awaitedChild?.pid.map { " (pid \($0))" } ?? ""
+            return "Do not wait for \(facts.awaitedChild?.name ?? "the child")\(number) in \(place): "
                 + "set Process.terminationHandler, or wait on a thread of its own."
         },
         // Silent for a pipe whose writer is this process.
@@ -171,8 +171,14 @@ extension AdviceFacts {
         call(.sleep, in: AdviceRule.sleepCalls) != nil || cause.kind == .sleep && calls(AdviceRule.sleepCalls)
     }
 
+    /// The child that the thread waited for, if it is known.
+    fileprivate var awaitedChild: StallReport.Peer? {
+        let waits = call(.syscall, .io, in: ["wait4", "waitid"]) ?? (awaitsProcess ? cause.systemCall : nil)
+        return waits?.peers?.first { $0.role == .child }
+    }
+
     /// Whether the thread ran its loop until a process ended, in `Process.waitUntilExit()`.
     fileprivate var awaitsProcess: Bool {
-        [.io, .syscall].contains(cause.kind) && frames.contains(where: \.awaitsProcess)
+        [.io, .syscall].contains(cause.kind) && frames.awaitProcess
     }
 }

@@ -70,7 +70,8 @@ extension StallReport.Cause {
                 + "\(onCPUMilliseconds.whole) of \(all) ms in \(place)\(peers(of: systemCall))."
         case .io, .syscall:
             if names.awaitsProcess, ["poll", "ppoll", "epoll_wait", "epoll_pwait"].contains(systemCall?.name) {
-                return "Blocked for \(blocked) in Process.waitUntilExit(), until that process ends\(restOfWait)."
+                return "Blocked for \(blocked) in Process.waitUntilExit(), until that process ends"
+                    + "\(peers(of: systemCall))\(restOfWait)."
             }
             if let resolver = names.resolver, let target = systemCall?.target, target.hasPrefix("socket to ") {
                 let server = target.dropFirst("socket to ".count)
@@ -190,7 +191,7 @@ private struct CauseNames {
         let longest = report.stackShares.max { ($0.value, $1.key) < ($1.value, $0.key) }
         let frames = longest.map { report.provenFrames(ofStack: $0.key) } ?? []
         let functions = frames.compactMap(\.plainName)
-        awaitsProcess = frames.contains(where: \.awaitsProcess)
+        awaitsProcess = frames.awaitProcess
         let called = frames.prefix { !$0.isInApp }.last { $0.isWritten }
         call = called.flatMap { $0.plainName }
         resolver = functions.last { StallReport.resolvers.contains($0) }
@@ -267,8 +268,15 @@ extension StallReport.Frame {
         symbol?.hasPrefix("$") == true ? function : function.map { String($0.prefix { $0 != "@" }) }
     }
 
-    /// Whether it runs the thread's loop until a process ends, in `Process.waitUntilExit()`.
-    var awaitsProcess: Bool { symbol?.hasPrefix("$s10Foundation7ProcessC13waitUntilExit") == true }
+    fileprivate var isWaitUntilExit: Bool { symbol?.hasPrefix("$s10Foundation7ProcessC13waitUntilExit") == true }
+}
+
+extension Collection<StallReport.Frame> {
+    /// Whether the frames, from the innermost outward, run the thread's loop until a process ends, in
+    /// `Process.waitUntilExit()`: what that loop has called waits for something else.
+    var awaitProcess: Bool {
+        first { $0.isWaitUntilExit || StallReport.Callout(symbol: $0.symbol) != nil }?.isWaitUntilExit == true
+    }
 }
 
 extension StallReport.SystemCall: CustomStringConvertible {

@@ -141,6 +141,7 @@ import Testing
     private static let childWrites = StallReport.Peer(
         role: .child, pid: 9, name: "gzip", systemCall: "write", target: "pipe:[4]")
     private static let childWaits = StallReport.Peer(role: .child, pid: 9, name: "gzip", state: "R")
+    private static let waitUntilExit = "$s10Foundation7ProcessC13waitUntilExityyF"
     private static let cat = StallReport.Peer(role: .writer, pid: 9, name: "cat")
     private static let own = StallReport.Peer(role: .writer, pid: 1, isThisProcess: true)
 
@@ -314,6 +315,18 @@ import Testing
         (
             "child", Stall(kind: .syscall, call: call("waitid", "any child")), "Process.terminationHandler",
             Stall(kind: .syscall, call: call("ioctl", "/dev/dri/card0")), "call"
+        ),
+        (
+            "child", Stall(call: call("ppoll", nil, [childWaits]), outer: waitUntilExit),
+            "Do not wait for gzip (pid 9) in load()",
+            Stall(
+                call: call("ppoll"), inner: ["libFoundation!__CFRUNLOOP_IS_CALLING_OUT_TO_A_TIMER_CALLBACK_FUNCTION__"],
+                outer: waitUntilExit), "events"
+        ),
+        (
+            "childPipe", Stall(call: call("ppoll", nil, [childWrites]), outer: waitUntilExit),
+            "gzip is blocked in a write to its full pipe",
+            Stall(call: call("ppoll", or: "it may be any of 2 children, such as gzip"), outer: waitUntilExit), "child"
         ),
         (
             "close", Stall(call: call("close", "descriptor 4, which is no longer open")), "without SO_LINGER",

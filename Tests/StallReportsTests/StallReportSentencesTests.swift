@@ -136,6 +136,26 @@ import Testing
             blockedMilliseconds: blocked, uncertaintyMilliseconds: 0, kernelShare: 0.6, systemCall: call, lock: lock)
     }
 
+    @Test func `a wait until a process ends names the child`() throws {
+        let inner = "$s10Foundation7ProcessC13waitUntilExityyF"
+        var call = StallReport.SystemCall(number: 271, name: "ppoll")
+        let words = "Blocked for 500 of 500 ms in Process.waitUntilExit(), until that process ends"
+        #expect(try named(cause(.io, onCPU: 0, blocked: 500, call: call), inner: inner) == words + ".")
+        call.peers = [
+            .init(
+                role: .child, pid: 9, name: "sleep", state: "S", systemCall: "clock_nanosleep", runningMilliseconds: 700
+            )
+        ]
+        #expect(
+            try named(cause(.io, onCPU: 0, blocked: 500, call: call), inner: inner)
+                == words + "; the child is sleep (pid 9, running for 700 ms), which is in clock_nanosleep.")
+        let reason = "it may be any of 2 children, such as sleep (pid 9)"
+        (call.peers, call.missingPeersReason) = (nil, reason)
+        #expect(
+            try named(cause(.io, onCPU: 0, blocked: 500, call: call), inner: inner)
+                == words + "; for which process it waits is not known: \(reason).")
+    }
+
     @Test func `the sentence names functions once they are known`() throws {
         let clock = StallReport.SystemCall(number: 228, name: "clock_gettime")
         #expect(

@@ -71,7 +71,8 @@ extension Scenario {
             .main(.mainQueue, in: "sleepTooLong(for:)")),
         program(
             "nested-run", "the main actor waits for a process in a nested run of the main run loop", .nestedRun,
-            .heartbeat("main", .mainQueue, in: "waitUntilTheChildExits(for:)")),
+            .heartbeat("main", .mainQueue, in: "waitUntilTheChildExits(for:)")
+                .waiting(for: .child, in: "clock_nanosleep")),
         .quiet("nested-run-in-timer", "a timer does, and the nested run serves the main queue") { context in
             _ = try await context.host(.nestedRunInTimer)
         },

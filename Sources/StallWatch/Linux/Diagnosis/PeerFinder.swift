@@ -9,6 +9,8 @@ struct PeerQuestion: Hashable, Sendable {
         /// `nil` for a file that the system does not tell.
         case holder(FileLockRequest, link: String?)
         case child(Int32)
+        /// `nil` for more threads or descriptors than are looked at.
+        case ownChild(FoundationChildren?)
         /// `nil` for a path that cannot be read.
         case lease(path: String?)
         case pipeEnd(StallReport.PeerRole, WantedFile)
@@ -20,10 +22,18 @@ struct PeerQuestion: Hashable, Sendable {
     var runs: UInt64
     var subject: Subject
 
-    /// Reads what the call waits for in this process only; `nil` if that is nothing that others have.
-    init?(_ call: SystemCall, of thread: Int32, runs: UInt64, _ memory: any MemoryReading) {
+    /// Reads what the call, in `Process.waitUntilExit()` or not, waits for in this process only; `nil` if that is nothing
+    /// that others have.
+    init?(_ call: SystemCall, of thread: Int32, runs: UInt64, _ memory: any MemoryReading, untilExit: Bool = false) {
         guard showsOwnThreads else { return nil }
         (self.thread, self.runs) = (thread, runs)
+        if Self.waitsOfLoops.contains(call.name), untilExit {
+            let children = FoundationChildren(memory)
+            // The thread wakes every 50 ms: while the sockets are the same, so is the answer. Numbers of processes return.
+            if children?.awaited == [] { self.runs = 0 }
+            subject = .ownChild(children)
+            return
+        }
         switch call.name {
         case "flock", "fcntl":
             guard call.purpose == .lock else { return nil }
@@ -59,6 +69,7 @@ struct PeerQuestion: Hashable, Sendable {
         }
     }
 
+    private static let waitsOfLoops: Set = ["poll", "ppoll", "epoll_wait", "epoll_pwait"]
     /// F_GETPIPE_SZ of fcntl(2).
     private static let getPipeCapacity: Int32 = 1032
 }
@@ -71,7 +82,8 @@ struct PeerQuestion: Hashable, Sendable {
 /// 2. The other end of a Unix socket is open in the processes with a descriptor of the inode that the kernel names as
 ///    the peer. Where it does not tell the inode, it is the process that made the connection (SO_PEERCRED).
 /// 3. A reader of a pipe waits for the processes that have it open for writing, and a writer for those for reading.
-/// 4. A call that waits for one child waits for that process.
+/// 4. A call that waits for one child waits for that process, and `Process.waitUntilExit()` for one of
+///    ``FoundationChildren``.
 ///
 /// It reads files of other processes, so ``PeerSearch`` keeps it away from the watchdog. No thread is stopped meanwhile.
 struct PeerFinder {
@@ -80,8 +92,8 @@ struct PeerFinder {
 
     private enum Step {
         case done(PeerAnswer)
-        /// Search for descriptors of the file, and finish with them.
-        case search(WantedFile, first: [Int32], (OpenFileSearch) -> PeerAnswer)
+        /// Search for descriptors of the files, and finish with them.
+        case search([WantedFile], first: [Int32], (OpenFileSearch) -> PeerAnswer)
     }
 
     /// Returns the answers to questions about waits that began at times of CLOCK_BOOTTIME, in their order, after one search
@@ -90,8 +102,8 @@ struct PeerFinder {
         let steps = questions.map { step($0.question, $0.since) }
         var files: Set<WantedFile> = []
         var first: [Int32] = []
-        for case .search(let file, let processes, _) in steps {
-            files.insert(file)
+        for case .search(let wanted, let processes, _) in steps {
+            files.formUnion(wanted)
             first += processes.filter { !first.contains($0) }
         }
         lazy var search = OpenFileSearch(for: files, first: first)
@@ -111,9 +123,10 @@ struct PeerFinder {
             .done(
                 Peer.reading(child, as: .child, isConfirmed: true, waitingSince: since)
                     .map { PeerAnswer(peers: [$0]) } ?? PeerAnswer(reason: "the child has just ended"))
+        case .ownChild(let children): child(of: children, since)
         case .lease(let path): .done(leaseHolders(of: path, since))
         case .pipeEnd(let role, let pipe):
-            .search(pipe, first: [getpid()]) { search in
+            .search([pipe], first: [getpid()]) { search in
                 let ends = search[pipe].filter { role == .writer ? $0.isWritable : $0.isReadable }
                 return answer(
                     ends, role, of: question.thread, since,
@@ -139,7 +152,7 @@ struct PeerFinder {
         var named: [Int32] = []
         for lock in locks where lock.process > 0 && !named.contains(lock.process) { named.append(lock.process) }
         let file = WantedFile(link: link)
-        return .search(file, first: named) { [named] search in
+        return .search([file], first: named) { [named] search in
             let all = OpenFileSearch.processes(
                 of: search[file].filter { descriptor in
                     FileLock.all(in: descriptor.info).contains { shown in locks.contains(where: shown.isSame) }
@@ -172,6 +185,31 @@ struct PeerFinder {
         return peers.isEmpty ? PeerAnswer(reason: "/proc/locks shows no lease on the file") : answer(peers)
     }
 
+    private static func child(of awaited: FoundationChildren?, _ since: UInt64) -> Step {
+        // A filter of system calls may end the process for a call that few programs make.
+        let isFiltered = ProcessStatus.mayHaveFilter(readSmallFile("/proc/self/status") ?? "")
+        let files = (isFiltered ? [] : awaited?.sockets ?? []).compactMap { socket in
+            UnixSocketPeer.inode(ofPeerOf: socket).map { WantedFile(link: "socket:[\($0)]") }
+        }
+        guard let awaited, files.count == awaited.sockets.count else {
+            return .done(PeerAnswer(reason: "the system does not show who has the sockets of this process's children"))
+        }
+        return .search(files, first: [getpid()]) { search in
+            let holders = files.map { OpenFileSearch.processes(of: search[$0]) }
+            let children = awaited.candidates(holders, own: getpid()) { process in
+                readSmallFile("/proc/\(process)/stat").flatMap(ProcStat.init)?.parent == getpid()
+            }
+            guard let children else {
+                return PeerAnswer(reason: "no child shows the socket that tells of its end" + search.limits)
+            }
+            let peers = children.compactMap { Peer.reading($0, as: .child, isConfirmed: true, waitingSince: since) }
+            guard let first = peers.first else { return PeerAnswer(reason: "the child has just ended") }
+            return children.count == 1
+                ? PeerAnswer(peers: [first])
+                : PeerAnswer(reason: "it may be any of \(children.count) children, such as \(first.inWords)")
+        }
+    }
+
     // MARK: - Other ends
 
     private static func socket(_ link: String, madeBy maker: Int32?, of thread: Int32, _ since: UInt64) -> Step {
@@ -192,7 +230,7 @@ struct PeerFinder {
             let number = UInt32(link.dropFirst(8).dropLast()), let other = UnixSocketPeer.inode(ofPeerOf: number)
         else { return .done(answerByMaker) }
         let wanted = WantedFile(link: "socket:[\(other)]")
-        return .search(wanted, first: [getpid()] + (maker.map { [$0] } ?? [])) { search in
+        return .search([wanted], first: [getpid()] + (maker.map { [$0] } ?? [])) { search in
             search[wanted].isEmpty ? answerByMaker : answer(search[wanted], .otherEnd, of: thread, since, or: "")
         }
     }

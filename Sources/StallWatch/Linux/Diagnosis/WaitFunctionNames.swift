@@ -14,6 +14,10 @@ final class WaitFunctionNames: Sendable {
 
     /// The libraries whose functions wait on behalf of an app.
     static let libraries: Set<String> = ["libc.so.6", "libdispatch.so", "libstdc++.so.6"]
+    /// Those whose files are read, too.
+    static let known = libraries.union(["libFoundation.so"])
+    /// `Foundation.Process.waitUntilExit()`, which runs a run loop.
+    static let waitUntilExit = "$s10Foundation7ProcessC13waitUntilExityyF"
     /// The libraries that may be linked into the executable instead.
     static let linkable: Set<String> = ["libc.so.6", "libdispatch.so", "libswiftCore.so"]
     /// The number of innermost frames to name.
@@ -41,7 +45,7 @@ final class WaitFunctionNames: Sendable {
         let missing = Self.linkable.subtracting(images.images.map(\.name))
         let new = functions.withLock { functions in
             images.images.filter { image in
-                guard Self.libraries.contains(image.name) || image.isExecutable && !missing.isEmpty,
+                guard Self.known.contains(image.name) || image.isExecutable && !missing.isEmpty,
                     functions[image.path] == nil
                 else { return false }
                 functions[image.path] = []
@@ -63,7 +67,7 @@ final class WaitFunctionNames: Sendable {
 
     func read(_ image: LoadedImage, besides missing: Set<String>) {
         let found =
-            if Self.libraries.contains(image.name) {
+            if Self.known.contains(image.name) {
                 (try? ELFFile.mapped(by: ImageIdentity(image)).functions { Self.isUsed(Self.name($0)) })?.map {
                     Function(name: Self.name($0.name), library: image.name, addresses: $0.addresses)
                 }
@@ -87,6 +91,26 @@ final class WaitFunctionNames: Sendable {
         }
     }
 
+    /// Whether the frames, from the innermost outward, lead from `Process.waitUntilExit()` to the wait of its run loop.
+    ///
+    /// That is the 14th frame with glibc 2.41. What the loop has called is of another image, or is called by a callout.
+    func isWaitUntilExit(_ frames: [CapturedFrame], in images: ImageList) -> Bool {
+        let functions = functions.withLock { $0 }
+        var inner: Set = ["libc.so.6"]
+        for frame in frames.prefix(2 * Self.innermost).prefix(while: { !$0.isUncertain }) {
+            let address = frame.lookupAddress
+            guard let image = images.image(at: address) else { return false }
+            inner.insert(image.name)
+            let known = functions[image.path]?.first { $0.addresses.contains(address &- image.base) }?.name
+            if let known, Self.isOfRunLoop(known) { return known == Self.waitUntilExit && inner.count <= 2 }
+        }
+        return false
+    }
+
+    private static func isOfRunLoop(_ symbol: String) -> Bool {
+        symbol == waitUntilExit || name(symbol).hasPrefix("CFRUNLOOP_IS_")
+    }
+
     /// The functions of libraries that are linked into an executable, those with a name that tells something first.
     static func linkedFunctions(of libraries: Set<String>, inFileAt path: String) -> [Function] {
         let hasLibc = libraries.contains("libc.so.6")
@@ -105,7 +129,9 @@ final class WaitFunctionNames: Sendable {
     }
 
     private static func library(of symbol: String) -> String? {
-        switch RuntimeLibrary(symbol: symbol) {
+        // Foundation is linked if the standard library is.
+        if isOfRunLoop(symbol) { return "libswiftCore.so" }
+        return switch RuntimeLibrary(symbol: symbol) {
         case .c: "libc.so.6"
         case .dispatch: "libdispatch.so"
         case .swift: "libswiftCore.so"
@@ -115,7 +141,8 @@ final class WaitFunctionNames: Sendable {
 
     /// Returns whether the name may belong to a library: most names in an executable are of Swift functions or C++ classes.
     private static func isWorthDecoding(_ bytes: UnsafeRawBufferPointer) -> Bool {
-        guard bytes.count <= maximumNameBytes, let first = bytes.first, first != UInt8(ascii: "$") else { return false }
+        guard bytes.count <= maximumNameBytes, let first = bytes.first else { return false }
+        if first == UInt8(ascii: "$") { return bytes.elementsEqual(waitUntilExit.utf8) }
         guard first == UInt8(ascii: "_"), bytes.count > 2, bytes[1] == UInt8(ascii: "Z") else { return true }
         return bytes.starts(with: "_ZN5swift".utf8) || bytes.starts(with: "_ZL".utf8)
     }
@@ -123,7 +150,7 @@ final class WaitFunctionNames: Sendable {
     private static func isUsed(_ function: String) -> Bool {
         LockFunction.isKnown(function) || SystemCall.waitsForData(function)
             || SystemCall.restarted(by: function) != nil || StreamFunction.names.contains(function)
-            || LoaderLockFunctions.names.contains(function)
+            || LoaderLockFunctions.names.contains(function) || isOfRunLoop(function)
     }
 
     /// Returns the name that an app calls: libc itself calls the same function by a name with leading underscores.

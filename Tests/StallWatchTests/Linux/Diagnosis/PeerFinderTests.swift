@@ -12,13 +12,14 @@ import Testing
 @Suite struct PeerFinderTests {
     private func find(
         _ name: String, _ arguments: UInt64..., of thread: Int32 = 0, runs: UInt64 = 0,
-        since: UInt64 = monotonicNow()
+        since: UInt64 = monotonicNow(), untilExit: Bool = false
     ) throws -> PeerAnswer? {
         let call = SystemCall(
             number: try #require(SystemCallNames.current.number(of: name)),
             arguments: arguments + [UInt64](repeating: 0, count: 6 - arguments.count), stackPointer: 0,
             programCounter: 0)
-        return PeerQuestion(call, of: thread, runs: runs, GuardedMemory()).flatMap { question in
+        let question = PeerQuestion(call, of: thread, runs: runs, GuardedMemory(), untilExit: untilExit)
+        return question.flatMap { question in
             PeerFinder.answers(to: [(question, since: bootTime(at: since))]).first
         }
     }
@@ -179,6 +180,24 @@ import Testing
         }
         #expect(try find("wait4", UInt64(UInt32.max)) == nil, "any child")
         #expect(try find("wait4", 0x3fff_fff0)?.reason == "the child has just ended")
+    }
+
+    /// Other tests have children of Foundation, too.
+    @Test func `the child of a wait until its exit is this one or not known`() throws {
+        let process = try sleeper()
+        defer { process.kill() }
+        var answers: [PeerAnswer] = []
+        #expect(
+            eventually {
+                answers += [try? find("ppoll", 0, 0, untilExit: true)].compactMap(\.self)
+                return answers.last?.isKnown == true || answers.last?.reason?.hasPrefix("it may be any of ") == true
+                    || answers.last?.reason?.hasPrefix("the system does not show") == true
+            }, "\(answers)")
+        for answer in answers where answer.isKnown {
+            #expect(answer.peers.map(\.pid) == [process.processIdentifier])
+            #expect(answer.peers.first?.role == .child && answer.peers.first?.name == "sleep")
+        }
+        #expect(try find("futex", untilExit: true) == nil, "no wait of a run loop")
     }
 
     @Test func `a socket's other end is open in a child`() throws {

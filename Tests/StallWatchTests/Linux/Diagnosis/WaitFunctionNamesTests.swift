@@ -12,7 +12,7 @@ import TestSupport
 
     init() throws {
         images = try ThreadCapture(engine: CUnwindEngine()).images()
-        for image in images.images where WaitFunctionNames.libraries.contains(image.name) {
+        for image in images.images where WaitFunctionNames.known.contains(image.name) {
             names.read(image, besides: [])
         }
     }
@@ -44,6 +44,42 @@ import TestSupport
         let found = frame.function.map { $0 + "64" } == name ? name : frame.function
         #expect(found == name && frame.image == library)
         #expect(frame.libcFunction == (library == "libc.so.6" ? frame.function : nil))
+    }
+
+    private func frame(_ function: String, of library: String) throws -> CapturedFrame {
+        let handle = try #require(dlopen(library, RTLD_NOLOAD | RTLD_LAZY))
+        defer { dlclose(handle) }
+        let start = try #require(dlsym(handle, function))
+        return CapturedFrame(address: UInt64(UInt(bitPattern: start)) + 1, isExact: true)
+    }
+
+    @Test(.enabled(if: dlopen("libFoundation.so", RTLD_NOLOAD | RTLD_LAZY) != nil))
+    func `a wait until a process ends is that of a run loop`() throws {
+        let foundation = "libFoundation.so"
+        let (poll, run) = (try frame("ppoll", of: "libc.so.6"), try frame("CFRunLoopRunInMode", of: foundation))
+        let wait = try frame(WaitFunctionNames.waitUntilExit, of: foundation)
+        let queue = try frame("dispatch_sync", of: "libdispatch.so")
+        let here = CapturedFrame(address: 0x10, isExact: true)
+        #expect(names.isWaitUntilExit([poll, run, run, wait, here], in: images))
+        #expect(!names.isWaitUntilExit([poll, run, run, here], in: images))
+        #expect(!names.isWaitUntilExit([poll, queue, run, wait], in: images), "the loop has called a queue's block")
+        #expect(!names.isWaitUntilExit([poll, here, run, wait], in: images))
+        var guess = run
+        guess.isUncertain = true
+        #expect(!names.isWaitUntilExit([poll, guess, wait], in: images))
+        let deep = [CapturedFrame](repeating: run, count: 2 * WaitFunctionNames.innermost)
+        #expect(!names.isWaitUntilExit(deep + [wait], in: images))
+    }
+
+    @Test func `the run loop's functions of a linked Foundation are found in the executable`() throws {
+        let directory = try TemporaryDirectory()
+        let callout = "__CFRUNLOOP_IS_CALLING_OUT_TO_A_BLOCK__"
+        let symbols = [WaitFunctionNames.waitUntilExit, callout, "__CFRunLoopRun", "$s10Foundation7ProcessC3runyyKF"]
+        let elf = SmallELF(symbols: symbols.enumerated().map { .init(name: $1, address: 0x1000 + UInt64($0) * 0x10) })
+        let path = try directory.write("executable", elf.bytes)
+        let found = WaitFunctionNames.linkedFunctions(of: ["libswiftCore.so"], inFileAt: path)
+        #expect(found.map(\.name) == [WaitFunctionNames.waitUntilExit, String(callout.dropFirst(2))])
+        #expect(WaitFunctionNames.linkedFunctions(of: ["libdispatch.so"], inFileAt: path) == [])
     }
 
     @Test func anAddressOutsideEveryImageHasNoName() {
