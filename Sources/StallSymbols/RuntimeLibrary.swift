@@ -10,10 +10,14 @@ package enum RuntimeLibrary: Sendable {
             self = library
             return
         }
-        // Functions of the runtime that are in no namespace: `_ZL23swift_job_runImpl…`, or with a type of the runtime's.
+        // Functions of the runtime that are in no namespace: `_ZL23swift_job_runImpl…`, or static with a type of the
+        // runtime's. Others with such a type are the app's: C++ sees Swift's String as `swift::String`.
+        let isStatic =
+            symbol.hasPrefix("_ZL") || symbol.hasPrefix("_ZZL") || symbol.prefix(18).contains("12_GLOBAL__N_1")
         let isOfRuntime =
             symbol.hasPrefix("_Z")
-            && (symbol.contains("N5swift") || symbol.dropFirst(3).drop(while: \.isNumber).hasPrefix("swift_"))
+            && (isStatic && symbol.contains("N5swift")
+                || symbol.dropFirst(3).drop(while: \.isNumber).hasPrefix("swift_"))
         if isOfRuntime {
             self = .swift
         } else if Self.isCoreFoundation(symbol) {
@@ -33,7 +37,8 @@ package enum RuntimeLibrary: Sendable {
         .dispatch: ["dispatch_", "_dispatch_", "__DISPATCH_", "_os_object_", "_Block_"],
         .swift: [
             "swift_", "_swift_", "__swift_", "_ZN5swift", "_ZNK5swift", "_ZNSt6__once5swift",
-            "_ZN12_GLOBAL__N_15swift", "_ZZN5swift", "_ZZNK5swift",
+            "_ZN12_GLOBAL__N_15swift", "_ZZN5swift", "_ZZNK5swift", "_ZN7__swift", "_ZNK7__swift",
+            "_ZN33DemanglerForRuntimeTypeResolution", "_ZN22LibPrespecializedState", "_ZN16ConformanceState",
         ],
         // ICU of Foundation: a namespace with or without its version, and C functions that end with it.
         .foundation: ["_ZN6icu_", "_ZNK6icu_", "_ZN3icu", "_ZNK3icu", "_CF", "__CF", "_NS", "__NS", "_foundation_"],

@@ -66,11 +66,21 @@ import Testing
         "_ZNSt6vectorIiSaIiEE9push_backEOi", "_ZSt4sortIPiEvT_S1_", "dispatch_time", "__DISPATCH_WAIT_FOR_QUEUE__",
         "_ZL8getCacheRKN5swift27TargetTypeContextDescriptorINS_9InProcessEEE",
         "_ZN5swift14threading_impl9once_slowERNS0_6once_tEPFvPvES3_", "swift_release", "_swift_release_dealloc",
+        "_ZN12_GLOBAL__N_112tryCastClassEPN5swift11OpaqueValueE", "_ZN7__swift9__runtime4llvm9StringRef4findEc",
         "CFRunLoopRunSpecific", "__CFRunLoopRun",
     ])
     func linkedRuntimeFunctionIsNotInApp(symbol: String) {
         #expect(owner(symbol) != .app)
         #expect(owner(symbol, isOutside: true) != .app)
+    }
+
+    /// C++ sees Swift's String as `swift::String`.
+    @Test(arguments: [
+        "_ZN5notes4loadERKN5swift6StringE", "_Z4loadRKN5swift6StringE", "_ZNK5notes5Store4sizeERKN5swift5ArrayIiEE",
+    ])
+    func `an app's C++ function with a Swift value is the app's`(symbol: String) {
+        #expect(RuntimeLibrary(symbol: symbol) == nil)
+        #expect(owner(symbol) == .app)
     }
 
     /// The debug information of an executable does not cover the ICU of a static Foundation.

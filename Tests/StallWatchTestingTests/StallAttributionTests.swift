@@ -129,6 +129,23 @@ import Testing
         for part in [first, second] { #expect(try StallReport(jsonData: part.jsonData()) == part) }
     }
 
+    @Test func `a function whose name ends like a sleep is none`() throws {
+        for (function, kind) in [
+            ("notes_usleep", .unknown), ("deepsleep", .unknown), ("__clock_nanosleep", .sleep), ("usleep", .sleep),
+        ] as [(String, StallReport.CauseKind)] {
+            var report = try Self.report([
+                (["load()", "FileTests.a()", Self.runner], 400), ([function, "FileTests.b()", Self.runner], 265),
+            ])
+            report.durationMilliseconds = 665
+            (report.samples[0].threadState, report.samples[1].threadState) = (.running, .blocked)
+            report.cause = StallReport.Cause(
+                kind: .cpu, summary: "", confidence: .likely, onCPUMilliseconds: 364, runQueueMilliseconds: 36,
+                blockedMilliseconds: 265, uncertaintyMilliseconds: 0)
+            let parts = StallAttribution(report, among: Self.two).parts
+            #expect(parts[1]?.report.cause?.kind == kind, "\(function)")
+        }
+    }
+
     @Test func `samples without a stack follow the others`() throws {
         let report = try Self.report([(["load()", "FileTests.a()", Self.runner], 600), (nil, 400)])
         let attribution = StallAttribution(report, among: Self.two)

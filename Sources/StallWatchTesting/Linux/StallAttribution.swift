@@ -124,8 +124,8 @@ extension StallReport {
 }
 
 extension StallReport.Cause {
-    /// The C library's functions that only wait for a time.
-    private static let sleeps = ["nanosleep", "usleep", "sleep"]
+    /// The C library's functions that only wait for a time, without leading underscores.
+    private static let sleeps: Set = ["nanosleep", "clock_nanosleep", "GI___clock_nanosleep", "usleep", "sleep"]
 
     /// The cause of a part of the stall, as far as the part's own samples show it.
     ///
@@ -151,7 +151,7 @@ extension StallReport.Cause {
             let innermost = part.dominantStack.flatMap { part.stacks[$0.stack].first }
             // Without its symbol's version.
             let function = innermost.flatMap { part.frames[$0].function }.map { String($0.prefix { $0 != "@" }) } ?? ""
-            let isSleep = running < blocked && Self.sleeps.contains { function.hasSuffix($0) }
+            let isSleep = running < blocked && Self.sleeps.contains(String(function.drop { $0 == "_" }))
             cause = StallReport.Cause(
                 kind: running > blocked ? .cpu : isSleep ? .sleep : .unknown, confidence: .likely,
                 onCPUMilliseconds: onCPU, runQueueMilliseconds: running - onCPU, blockedMilliseconds: blocked,

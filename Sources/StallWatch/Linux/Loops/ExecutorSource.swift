@@ -88,8 +88,11 @@ private final class HeartbeatSender: Sendable {
 }
 
 enum MainActorExecutor {
-    /// The executors of Swift's runtime for Linux, which run the main actor on the main dispatch queue.
-    private static let standard: Set<String> = ["DispatchMainExecutor", "DispatchExecutor"]
+    /// The executors of Swift's runtime for Linux, which run the main actor on the main dispatch queue: of the module
+    /// `_Concurrency`, which is called `Swift` at run time.
+    private static let standard: Set<String> = ["Swift.DispatchMainExecutor", "Swift.DispatchExecutor"]
+
+    static func isStandard(_ type: Any.Type) -> Bool { standard.contains(String(reflecting: type)) }
 
     /// The executor that a program has put in place of the standard one; `nil` if it has not, or that is not known.
     static let custom: (any SerialExecutor)? = {
@@ -100,6 +103,6 @@ enum MainActorExecutor {
         guard words.0 != 0, words.1 & ~7 != 0, words.1 & 7 == 0 else { return nil }
         // As in the standard library's `withSerialExecutor`, which Swift 6.2 does not have.
         let serial = unsafeBitCast(executor, to: (any SerialExecutor).self)
-        return standard.contains("\(type(of: serial))") ? nil : serial
+        return isStandard(type(of: serial)) ? nil : serial
     }()
 }

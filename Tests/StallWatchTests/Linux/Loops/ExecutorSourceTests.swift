@@ -95,4 +95,10 @@ import Testing
     @Test func theStandardMainExecutorIsNoCustomOne() {
         #expect(MainActorExecutor.custom == nil)
     }
+
+    private final class DispatchMainExecutor {}
+
+    @Test func `an app's type with the name of a standard executor is not that one`() {
+        #expect(!MainActorExecutor.isStandard(DispatchMainExecutor.self))
+    }
 }
