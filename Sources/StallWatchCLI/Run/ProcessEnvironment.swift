@@ -1,4 +1,5 @@
 import Glibc
+import LinuxSupport
 
 /// The variables of an environment as bytes, in their order, because a program receives them as they are.
 struct ProcessEnvironment: Equatable {
@@ -30,9 +31,9 @@ struct ProcessEnvironment: Equatable {
 
     mutating func remove(_ name: String) { entries.removeAll { $0.starts(with: "\(name)=".utf8) } }
 
-    /// Sets a variable in the place that it has, or at the end.
+    /// Sets a variable, whose value may be a path, in the place that it has, or at the end.
     mutating func set(_ name: String, _ value: String) {
-        let entry = Array("\(name)=\(value)".utf8)
+        let entry = pathBytes("\(name)=\(value)").dropLast().map { UInt8(bitPattern: $0) }
         if let index = entries.firstIndex(where: { $0.starts(with: "\(name)=".utf8) }) {
             entries[index] = entry
         } else {

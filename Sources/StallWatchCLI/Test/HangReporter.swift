@@ -52,7 +52,7 @@ struct HangReporter {
         -> StallReport
     {
         let answer = "\(requests)/answer.\(process)"
-        unlink(answer)
+        unlink(pathBytes(answer))
         let fifo = open(request(of: process), O_WRONLY | O_NONBLOCK | O_CLOEXEC)
         defer { if fifo >= 0 { close(fifo) } }
         guard fifo >= 0, writeAll(Array("\(quiet / 1_000_000) \(directory)\n".utf8), to: fifo) == nil else {

@@ -138,16 +138,15 @@ struct PoolWidths: Equatable {
 struct RequestDirectory {
     let path: String
 
-    init() throws(CommandFailure) {
-        let parent = getenv("TMPDIR").map { String(cString: $0) } ?? "/tmp"
-        var template = Array("\(parent)/stallwatch-XXXXXX".utf8CString)
+    init(in parent: String = getenv("TMPDIR").map { pathText(cString: $0) } ?? "/tmp") throws(CommandFailure) {
+        var template = pathBytes("\(parent)/stallwatch-XXXXXX")
         guard mkdtemp(&template) != nil else { throw CommandFailure(writing: parent, errno: errno) }
-        path = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
+        path = pathText(cString: template)
     }
 
     func remove() {
-        for entry in directoryEntries(path) ?? [] { unlink("\(path)/\(entry.name)") }
-        rmdir(path)
+        for entry in directoryEntries(path) ?? [] { unlink(pathBytes("\(path)/\(entry.name)")) }
+        rmdir(pathBytes(path))
     }
 }
 

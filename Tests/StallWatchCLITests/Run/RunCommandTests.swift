@@ -1,5 +1,6 @@
 import ArgumentParser
 import Foundation
+import LinuxSupport
 import TestSupport
 import Testing
 
@@ -96,6 +97,8 @@ import Testing
         var environment = ProcessEnvironment([entry])
         environment.set("B", "1")
         #expect(environment.entries.first == entry)
+        environment.set("TMPDIR", pathText([0x2f, 0xff]))
+        #expect(environment.entries.last == Array("TMPDIR=/".utf8) + [0xff])
     }
 }
 

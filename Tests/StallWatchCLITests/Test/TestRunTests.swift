@@ -1,4 +1,7 @@
 import ArgumentParser
+import Glibc
+import LinuxSupport
+import TestSupport
 import Testing
 
 @testable import StallWatchCLI
@@ -18,6 +21,20 @@ import Testing
 
     @Test(arguments: ["0", "65"]) func `a program has one pool`(text: String) {
         #expect(throws: (any Error).self) { try RunCommand.parse(["--pool", text, "--", "true"]) }
+    }
+}
+
+@Suite struct RequestDirectoryTests {
+    /// The value of TMPDIR is bytes.
+    @Test func `a temporary directory need not be UTF-8`() throws {
+        let scratch = try TemporaryDirectory()
+        let parent = scratch.path + "/" + pathText([0xff])
+        try #require(mkdir(pathBytes(parent), 0o700) == 0)
+        let requests = try RequestDirectory(in: parent)
+        #expect(requests.path.hasPrefix(parent + "/stallwatch-") && access(requests.path, F_OK) == 0)
+        close(open(requests.path + "/ask.1", O_CREAT | O_WRONLY | O_CLOEXEC, 0o600))
+        requests.remove()
+        #expect(directoryEntries(parent)?.isEmpty == true)
     }
 }
 
