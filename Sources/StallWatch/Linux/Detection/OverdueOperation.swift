@@ -38,8 +38,9 @@ struct OverdueOperation: Sendable {
         var others = 0
         var kept = list
         kept.tasks = list.tasks.filter { task in
-            if ids.contains(task.id) { return true }
-            guard task.thread != nil || task.group.map(groups.contains) == true else { return false }
+            // The sentence counts the children.
+            if ids.contains(task.id) || task.group.map(groups.contains) == true { return true }
+            guard task.thread != nil else { return false }
             others += 1
             return others <= maximumOthers
         }

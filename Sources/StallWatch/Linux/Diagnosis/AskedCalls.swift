@@ -27,8 +27,9 @@ final class AskedCalls {
 
     /// Describes the call that a thread waits in, with the time that it has asked for.
     func describe(_ call: SystemCall, of thread: Int32) -> DescribedCall {
-        guard call.takesTime else { return DescribedCall(call, memory: memory) }
-        var described = DescribedCall(call, memory: call.isTimeWrittenBack ? nil : memory)
+        // Elsewhere the memory shows what was asked for, also of a sleep that no look has met before a stop.
+        guard call.takesTime, call.isTimeWrittenBack else { return DescribedCall(call, memory: memory) }
+        var described = DescribedCall(call, memory: nil)
         if let known = asked[thread], known.call.isSameWait(as: call) { described.target = known.target }
         return described
     }

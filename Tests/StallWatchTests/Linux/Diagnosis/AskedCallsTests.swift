@@ -50,6 +50,18 @@ import Testing
         #expect(asked.describe(try call("clock_nanosleep", remaining: 0x2000), of: 7).target == "600 ms")
     }
 
+    /// A signal from elsewhere stopped it before a look: it is seen as a restarted call, at the same place.
+    @Test func `a second sleep has its own time`() throws {
+        let (time, sleep) = (Time(), try call("clock_nanosleep", remaining: 0))
+        let asked = AskedCalls(memory: time)
+        var first = reading(sleep)
+        asked.look(at: &first, of: 7)
+        time.milliseconds = 90
+        var second = reading(try call("restart_syscall", remaining: 0))
+        asked.look(at: &second, of: 7)
+        #expect(asked.describe(try #require(second.shown?.call), of: 7).target == "90 ms")
+    }
+
     @Test func `another wait is not the one that was asked for`() throws {
         let asked = AskedCalls(memory: Time())
         var first = reading(try call("clock_nanosleep"))

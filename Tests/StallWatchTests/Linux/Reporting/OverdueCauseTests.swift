@@ -51,6 +51,11 @@ private let images = ImageList([
                 + "resumed yet.")
     }
 
+    @Test func `each of very many children is counted`() {
+        let report = report(Array(repeating: 1, count: 1_500))
+        #expect(report.cause?.summary.contains("1500 child tasks (101 in listen, 1399 more), one of them") == true)
+    }
+
     @Test func `the stacks of a hundred children are kept`() {
         let report = report(Array(repeating: 1, count: 300))
         #expect(report.cause?.summary.contains("300 child tasks (101 in listen, 199 more), one of them") == true)
