@@ -24,7 +24,7 @@ extension AdviceRule {
         case .saturation, .spinning, .modeStarvation, .notRun: loops
         case .overdue: operations + [look]
         // Its thread computes: how the time is shared out among functions does not matter.
-        case .pinned where facts.report.pool?.isComputing == true: pinned
+        case .pinned where facts.report.pool?.isComputing == true && facts.report.cause != nil: pinned
         case .pinned: (facts.isSure ? keptThreads : []) + [look]
         default: (facts.isSure ? causes : []) + [look]
         }
