@@ -6,7 +6,8 @@ import StackCapture
 ///
 /// `Process.waitUntilExit()` runs the thread's loop; other threads notice the end (Process.swift and CFSocket.c of
 /// swift-corelibs-foundation). `Process.run()` makes a pair of sockets, leaves one to the child, and closes its own copy of
-/// that one. One thread polls the other sockets of all children with select(2), beside a pair of its own. When a child's
+/// that one. One thread polls the other sockets of all children with select(2), beside a pair of its own: of Unix sockets, or
+/// of datagram sockets that are connected to each other over loopback. When a child's
 /// socket is closed, a second thread waits for that child with wait4(2). So the awaited child has the other end of such a
 /// socket open, or a thread waits for it.
 struct FoundationChildren: Hashable, Sendable {
@@ -16,6 +17,8 @@ struct FoundationChildren: Hashable, Sendable {
 
     /// The inodes of the sockets that threads poll of which this process has made both ends.
     var sockets: [UInt32] = []
+    /// Whether the thread that polls them polls a pair over loopback, too.
+    var hasLoopbackPair = false
     /// The children that threads wait for.
     var awaited: [Int32] = []
 
@@ -34,7 +37,7 @@ struct FoundationChildren: Hashable, Sendable {
     /// if that is not known.
     func candidates(_ holders: [[Int32]], own: Int32, isChild: (Int32) -> Bool) -> [Int32]? {
         // A pair with both ends here shows that the thread that polls was seen.
-        guard holders.contains(where: { $0.contains(own) }) else { return nil }
+        guard hasLoopbackPair || holders.contains(where: { $0.contains(own) }) else { return nil }
         let children = holders.filter { !$0.contains(own) }.map { $0.filter(isChild) }
         // A child that has ended may have left its socket to a process that is no child.
         return children.contains([]) ? nil : Set(children.joined()).union(awaited).sorted()
@@ -51,10 +54,22 @@ extension FoundationChildren {
             else { continue }
             if ["wait4", "waitid"].contains(call.name) { awaited += [call.awaitedChild].compactMap(\.self) }
             guard let polled = Self.polled(by: call, memory) else { return nil }
+            if polled.contains(where: Self.isConnectedOverLoopback) { hasLoopbackPair = true }
             sockets += polled.filter { UnixSocketPeer.process(of: $0) == getpid() }.compactMap {
                 readLink("/proc/self/fd/\($0)").flatMap { UInt32($0.dropFirst("socket:[".count).dropLast()) }
             }
         }
         sockets.sort()
+    }
+
+    /// Whether a datagram socket is connected, and both ends are at 127.0.0.1.
+    static func isConnectedOverLoopback(_ descriptor: Int32) -> Bool {
+        var (type, length): (UInt32, socklen_t) = (0, socklen_t(MemoryLayout<UInt32>.size))
+        guard getsockopt(descriptor, SOL_SOCKET, SO_TYPE, &type, &length) == 0, type == SOCK_DGRAM.rawValue else {
+            return false
+        }
+        return [getsockname, getpeername].allSatisfy { end in
+            SocketName.address(of: descriptor, by: end)?.hasPrefix("127.0.0.1:") == true
+        }
     }
 }

@@ -98,7 +98,7 @@ enum SocketName {
             ?? address(of: descriptor, by: getsockname).map { "socket at \($0)" }
     }
 
-    private static func address(
+    static func address(
         of descriptor: Int32,
         by ask: (Int32, UnsafeMutablePointer<sockaddr>, UnsafeMutablePointer<socklen_t>) -> Int32
     ) -> String? {

@@ -31,6 +31,28 @@ import Testing
         #expect(candidates([[100]]) == [], "all have ended")
     }
 
+    /// As the poller of corelibs Foundation has on Linux.
+    @Test func `a pair over loopback shows the thread that polls, too`() throws {
+        let one = socket(AF_INET, Int32(SOCK_DGRAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
+        let other = socket(AF_INET, Int32(SOCK_DGRAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
+        defer { [one, other].forEach { close($0) } }
+        #expect(!FoundationChildren.isConnectedOverLoopback(one))
+        for (socket, end) in [(one, other), (other, one)] {
+            var (address, length) = (sockaddr_in(), socklen_t(MemoryLayout<sockaddr_in>.size))
+            (address.sin_family, address.sin_addr.s_addr) = (sa_family_t(AF_INET), INADDR_LOOPBACK.bigEndian)
+            try withUnsafeMutablePointer(to: &address) {
+                // A sockaddr_in is a sockaddr.
+                try $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                    if socket == one { try #require(bind(end, $0, length) == 0 && bind(socket, $0, length) == 0) }
+                    try #require(getsockname(end, $0, &length) == 0 && connect(socket, $0, length) == 0)
+                }
+            }
+        }
+        #expect(FoundationChildren.isConnectedOverLoopback(one) && FoundationChildren.isConnectedOverLoopback(other))
+        #expect(FoundationChildren(hasLoopbackPair: true).candidates([[7]], own: Self.own) { $0 < 10 } == [7])
+        #expect(FoundationChildren(hasLoopbackPair: true).candidates([[]], own: Self.own) { $0 < 10 } == nil)
+    }
+
     @Test func `what was not seen leaves the child unknown`() {
         #expect(candidates([[7]]) == nil, "the thread that polls was not seen")
         #expect(candidates([], awaited: [7]) == nil)
