@@ -151,8 +151,8 @@ extension LoopSupervisor {
         return captured <= end
     }
 
-    /// Ends a stall; if another turn goes on already (`isFollowed`), what waited is only known later.
-    mutating func end(_ stall: StallDetector.Stall, at end: UInt64, isFollowed: Bool = false) {
+    /// Ends a stall; what its end made late is known only after the turns that follow at once (`mayBeFollowed`).
+    mutating func end(_ stall: StallDetector.Stall, at end: UInt64, mayBeFollowed: Bool = false) {
         loop.recorder.clearStalled()
         // The thread has left the kernel before it ended the turn, so the stack is there.
         resolvePending()
@@ -170,7 +170,7 @@ extension LoopSupervisor {
         }
         open?.record = record
         open?.leadUp?.update(among: context.loops, now: context.now())
-        if isFollowed, record.victims != nil, let open {
+        if mayBeFollowed, record.victims != nil, let open {
             followed = FollowedStall(open: open, samples: log.samples, end: end, threshold: detector.threshold)
         } else {
             submit()

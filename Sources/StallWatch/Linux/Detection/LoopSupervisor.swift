@@ -81,7 +81,8 @@ struct LoopSupervisor {
         // Before the poll, which decides on a turn that ends after this.
         let missed = takeMissed()
         let poll = loop.poll(at: time)
-        if let followed, poll.turn.began == nil || time >= followed.deadline { reportFollowed(at: time) }
+        let goesOn = poll.turn.began != nil
+        if let followed, time >= followed.due(besideTurn: goesOn) { reportFollowed(at: time) }
         if let missed { report(missed, poll, at: time) }
         mark = (poll.turn.began ?? 0, poll.turn.number)
         // A turn that is a stall keeps the threshold that it was judged by, which the app may change at any time.
@@ -93,7 +94,7 @@ struct LoopSupervisor {
         let decision = detector.decide(poll.turn, at: time, countingFrom: countingFrom, checkAge: checkAge)
         // The stall of an earlier turn ends before the current turn is followed.
         if case .end(let stall) = decision.actions.first {
-            end(stall, at: poll.stallEnd ?? time, isFollowed: poll.turn.began ?? stall.turnBegan != stall.turnBegan)
+            end(stall, at: poll.stallEnd ?? time, mayBeFollowed: true)
         }
         follow(poll.turn)
         for action in decision.actions {
@@ -119,7 +120,8 @@ struct LoopSupervisor {
         let nextEscalation = escalate(poll, at: time)
         updateProgress(poll, at: time)
         let nextPoll = min(
-            decision.nextPoll ?? .max, nextEscalation ?? .max, poll.nextHeartbeat ?? .max, followed?.deadline ?? .max)
+            decision.nextPoll ?? .max, nextEscalation ?? .max, poll.nextHeartbeat ?? .max,
+            followed?.due(besideTurn: goesOn) ?? .max)
         isQuiet = nextPoll == .max
         return min(nextPoll, nextLoad)
     }

@@ -84,16 +84,24 @@ struct VictimLog {
 struct FollowedStall {
     var open: OpenRecord
     let samples: [StallRecord.Sample]
-    /// When the stall ended, and when it is reported at the latest, in monotonic nanoseconds.
-    let end, deadline: UInt64
+    /// When the stall ended, in monotonic nanoseconds.
+    let end: UInt64
+    /// When it is reported if no other turn goes on, and at the latest, in monotonic nanoseconds.
+    private let earliest, deadline: UInt64
 
+    /// The time within which the next turn begins if the loop does not wait, in nanoseconds: the watchdog may look between two.
+    private static let pause: UInt64 = 5_000_000
     /// The longest time for which turns are followed, in nanoseconds: as long as the threshold, but a second at most.
     private static let longest: UInt64 = 1_000_000_000
 
     init(open: OpenRecord, samples: [StallRecord.Sample], end: UInt64, threshold: UInt64) {
         (self.open, self.samples, self.end) = (open, samples, end)
         deadline = end &+ min(threshold, Self.longest)
+        earliest = min(end &+ Self.pause, deadline)
     }
+
+    /// When the stall is reported, while another turn goes on or not.
+    func due(besideTurn goesOn: Bool) -> UInt64 { goesOn ? deadline : earliest }
 
     /// Returns the number of turns that followed without a wait, and how long they took by `now`, in nanoseconds.
     func laterTurns(of turns: [TurnHistory.Turn], at now: UInt64) -> (count: Int, time: UInt64) {
