@@ -267,16 +267,6 @@ extension StallReport.Frame {
     fileprivate var plainName: String? {
         symbol?.hasPrefix("$") == true ? function : function.map { String($0.prefix { $0 != "@" }) }
     }
-
-    fileprivate var isWaitUntilExit: Bool { symbol?.hasPrefix("$s10Foundation7ProcessC13waitUntilExit") == true }
-}
-
-extension Collection<StallReport.Frame> {
-    /// Whether the frames, from the innermost outward, run the thread's loop until a process ends, in
-    /// `Process.waitUntilExit()`: what that loop has called waits for something else.
-    var awaitProcess: Bool {
-        first { $0.isWaitUntilExit || StallReport.Callout(symbol: $0.symbol) != nil }?.isWaitUntilExit == true
-    }
 }
 
 extension StallReport.SystemCall: CustomStringConvertible {

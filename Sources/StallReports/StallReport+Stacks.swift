@@ -250,3 +250,15 @@ extension StallReport {
         return shares
     }
 }
+
+extension StallReport.Frame {
+    fileprivate var isWaitUntilExit: Bool { symbol?.hasPrefix("$s10Foundation7ProcessC13waitUntilExit") == true }
+}
+
+extension Collection<StallReport.Frame> {
+    /// Whether the frames, from the innermost outward, run the thread's loop until a process ends, in
+    /// `Process.waitUntilExit()`: what that loop has called waits for something else.
+    var awaitProcess: Bool {
+        first { $0.isWaitUntilExit || StallReport.Callout(symbol: $0.symbol) != nil }?.isWaitUntilExit == true
+    }
+}
