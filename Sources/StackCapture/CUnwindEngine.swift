@@ -264,10 +264,12 @@ extension CUnwindEngine {
         let count = min(Int(stack.pointee.frame_count), Int(CUNWIND_MAX_FRAMES))
         // 0 if no frame was left out. The innermost frame has no callee.
         let gap = Int(stack.pointee.omitted_at)
+        var hasGuess = false
         let frames = withUnsafeBytes(of: &stack.pointee.frames) { bytes in
             // The array has CUNWIND_MAX_FRAMES elements, of which `count` are filled.
             bytes.bindMemory(to: cunwind_frame.self).prefix(count).enumerated().map { index, frame in
-                CapturedFrame(
+                hasGuess = hasGuess || frame.is_uncertain != 0
+                return CapturedFrame(
                     address: frame.address, isExact: frame.is_exact != 0,
                     isUncertain: frame.is_uncertain != 0 || (gap > 0 && index == gap)
                 )
@@ -279,7 +281,7 @@ extension CUnwindEngine {
             threadState: .running,
             frames: frames,
             isComplete: end == CUNWIND_END_COMPLETE,
-            incompleteReason: Self.describe(end),
+            incompleteReason: Self.describe(end) ?? (hasGuess ? Self.guessed : nil),
             heldNanoseconds: info.held_nanoseconds,
             captureNanoseconds: info.capture_nanoseconds
         )
@@ -307,6 +309,9 @@ extension CUnwindEngine {
         var status = stat()
         return fstat(descriptor, &status) == 0 && status.st_mode & S_IFMT == S_IFSOCK
     }
+
+    private static let guessed =
+        "a function has no unwind information: where it was called from is a guess, and frames may be missing"
 
     private static func describe(_ end: cunwind_end) -> String? {
         switch end {

@@ -9,7 +9,10 @@ package struct CapturedStack: Sendable, Equatable {
     package var frames: [CapturedFrame]
     /// Whether the last frame is the thread's first function.
     package var isComplete: Bool
+    /// Why frames are missing, or may be; `nil` if none is.
     package var incompleteReason: String?
+    /// Whether the stack has all frames from the innermost to the thread's first function, and none is a guess.
+    package var isWhole: Bool { isComplete && incompleteReason == nil }
     /// The reason why callers of an async function on the stack are missing; `nil` if none are.
     package var missingAsyncCallersReason: String?
     /// The time for which the capture kept the thread from running, in nanoseconds.

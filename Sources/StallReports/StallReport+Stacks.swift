@@ -24,7 +24,7 @@ extension StallReport {
         public var workers: [WorkerGroup]?
         /// Whether the same turn still ran after the capture; if not, the stack may belong to a later turn.
         package var isValid: Bool
-        /// Whether the stack reaches the thread's first function.
+        /// Whether the stack has all frames out to the thread's first function, and none is a guess.
         package var isComplete: Bool
         /// The time for which the capture kept the thread from running, in microseconds.
         public var heldMicroseconds: Double = 0

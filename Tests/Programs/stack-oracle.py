@@ -9,12 +9,13 @@ random functions in C, assembly and copied code. The engine captures each by rea
 own unwinder, until there are COUNT captures. A fault is:
 
 - a frame without the mark `is_uncertain` that is not the next one of the thread's true stack, or a mark that is lost outwards;
-- a stack that counts as complete and lacks the thread's first function;
+- a stack that counts as complete, which has no marked frame, and lacks a function that has called another one;
 - a frame without the mark that gdb, with all debug information, contradicts before it comes to code without any;
 - no larger share of frames without the mark once the engine has the section `.debug_frame` (kind `debug-frame`).
 
-Prints by kind of build the captures, frames, frames without the mark, faults, complete and incomplete stacks; `holes`: complete
-stacks that lack frames outward of a mark; `gdb`: frames of gdb. Then each sort of fault, and how to see it again.
+Prints by kind of build the captures, frames, frames without the mark, faults, complete and incomplete stacks; `holes`: incomplete
+stacks that end at the thread's first function and lack frames outward of a mark; `gdb`: frames of gdb. Then each sort of fault,
+and how to see it again.
 Exit status: 0 without a fault, 1 with one, 69 when something is missing.
 """
 
@@ -184,6 +185,11 @@ def first_fault(run, entries, frames):
     return next(((index, "nothing calls the first function") for index in range(at, len(frames)) if names[index]), None)
 
 
+def is_whole(end, frames):
+    """Returns whether a report calls the stack complete (CapturedStack.isWhole)."""
+    return end == COMPLETE and not any(frame[2] for frame in frames)
+
+
 def faults_of(run, thread, end, frames):
     """Yields what is wrong in a capture."""
     def called(frame):
@@ -196,8 +202,9 @@ def faults_of(run, thread, end, frames):
     if fault:
         frame = sure[fault[0]]
         yield f"{fault[1]}, but {called(frame)} (source {frame[3]})"
-    if end == COMPLETE and entries[0][0] not in (frame[0] for frame in frames):
-        yield f"complete without the first function: the outermost is {called(frames[-1])}"
+    addresses = {frame[0] for frame in frames}
+    if is_whole(end, frames) and any(entry[0] not in addresses for entry in entries):
+        yield f"complete without all functions: the outermost is {called(frames[-1])}"
     witness, seen, known = run.witness.get(thread, []), [frame[0] for frame in sure], entries[-1][0]
     # A thread that computes has moved since: compare from the return address of its innermost function.
     if thread not in run.blocked:
@@ -225,7 +232,7 @@ def main():
                 lacks = any(entry[0] not in addresses for entry in run.truth[thread])
                 (before if unwinder == "before" else sums)[kind].update(
                     captures=1, frames=len(frames), unmarked=sum(not frame[2] for frame in frames), faults=len(found),
-                    complete=end == COMPLETE, incomplete=end != COMPLETE, holes=end == COMPLETE and lacks,
+                    complete=is_whole(end, frames), incomplete=not is_whole(end, frames), holes=end == COMPLETE and lacks,
                     gdb=len(run.witness.get(thread, [])))
                 for text in found:
                     faults[text].append(f"--kind {kind} --seed {seed} ({' '.join(run.options)}), {method}, {unwinder}")

@@ -100,7 +100,7 @@ struct ReportBuilder {
     }
 
     private static func areComplete(_ workers: [StallRecord.OtherThread]) -> Bool {
-        !workers.isEmpty && workers.allSatisfy { (try? $0.stack.get())?.isComplete ?? false }
+        !workers.isEmpty && workers.allSatisfy { (try? $0.stack.get())?.isWhole ?? false }
     }
 
     private func describe(
@@ -109,7 +109,7 @@ struct ReportBuilder {
         let captured = try? sample.stack.get()
         var described = StallReport.Sample(
             atMilliseconds: milliseconds(sample.age), isValid: sample.isValid,
-            isComplete: captured?.isComplete ?? Self.areComplete(sample.workers))
+            isComplete: captured?.isWhole ?? Self.areComplete(sample.workers))
         described.weightMilliseconds = milliseconds(weight)
         described.timesSeen = sample.timesSeen == 1 ? nil : sample.timesSeen
         described.isEarly = sample.isEarly ? true : nil

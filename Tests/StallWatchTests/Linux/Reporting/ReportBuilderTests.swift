@@ -54,6 +54,18 @@ import TestSupport
         #expect(report.callout == nil)
     }
 
+    /// The stack reaches the thread's first function by a guess, which may have skipped others.
+    @Test func `a stack with a guess is not complete`() throws {
+        var stack = CapturedStack.stub([0x10100], method: .read, state: .blocked)
+        stack.incompleteReason = "where it was called from is a guess"
+        #expect(stack.isComplete)
+        let record = StallRecord.stub(samples: [
+            StallRecord.Sample(age: 250_000_000, isValid: true, stack: .success(stack), images: images)
+        ])
+        let sample = try #require(builder.report(of: record).samples.first)
+        #expect(!sample.isComplete && sample.reason == "where it was called from is a guess")
+    }
+
     @Test func aSampleHasTheCapturesCostAndState() throws {
         var stack = CapturedStack.stub([0x10100], method: .ptrace, state: .uninterruptible)
         stack.isComplete = false
