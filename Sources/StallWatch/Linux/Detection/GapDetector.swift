@@ -62,7 +62,8 @@ struct GapDetector: Equatable {
     /// up to 10 ms, while a gap is over 50 ms.
     mutating func sleep(at reading: Reading, until deadline: UInt64) {
         last = reading
-        self.deadline = deadline
+        // What was due before the last wake-up is due at once: the time until then was looked at already.
+        self.deadline = max(deadline, reading.monotonic)
     }
 
     /// Ends the sleep; returns the gap if there was one.

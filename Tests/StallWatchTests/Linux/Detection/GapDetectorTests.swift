@@ -38,6 +38,11 @@ import Testing
         Case(testDescription: "as late as is normal", woken: clocks(2_000 + tolerance)),
         Case(testDescription: "later", woken: clocks(2_001 + tolerance), gap: .held(.processStopped)),
         Case(testDescription: "too early", deadline: 2_000_000_000, woken: clocks(1_500)),
+        // The watchdog was busy, and is too late already when it begins to sleep.
+        Case(testDescription: "due before the sleep", deadline: 1, woken: clocks(1_000 + tolerance)),
+        Case(
+            testDescription: "due before the sleep, and later", deadline: 1, woken: clocks(1_001 + tolerance),
+            gap: .held(.processStopped)),
         // The loops also waited for a CPU, and such delays are to be reported.
         Case(testDescription: "without a CPU", slept: waited, woken: clocks(2_000 + late, waited: 500 + late)),
         Case(
