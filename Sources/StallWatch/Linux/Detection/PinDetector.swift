@@ -4,11 +4,13 @@ import StackCapture
 ///
 /// A pure value. Every look has the threads that run a task of the pool. A thread is pinned if it has the same task at all
 /// looks of a time over the threshold, and from look to look
-/// - is *blocked*: it waits at each look, and has hardly used a CPU since the last one. A call that wakes again and again
-///   is still one wait. A thread that is ready and has no CPU is not blocked;
+/// - is *blocked*: it waits at each look, and has hardly used a CPU since the last one. A thread that has not run at all is in
+///   one wait, which is proof. A call may also wake again and again. A thread that is ready and has no CPU is not blocked;
 /// - or is *computing*: it has used a CPU for a quarter of the time, while the oldest item that waits in the pool's queue has
-///   stayed the same. Items start in their order, so no thread of that priority was given back. Without such an item it
-///   is only counted: nothing was delayed.
+///   stayed the same. Items start in their order. Without such an item it is only counted: nothing was delayed.
+///
+/// A task may suspend between two looks and be back at the second one, and a task that yields waits at the same address as
+/// before. So what one wait does not prove takes ``looks`` looks, at uneven distances.
 struct PinDetector {
     enum Hold: Equatable { case blocked, computing }
 
@@ -58,12 +60,19 @@ struct PinDetector {
         var isCounted = false
         /// Whether something speaks against a report.
         var isExcused = false
+        var looks = 1
+        /// Whether the thread has not run since the first look.
+        var isOneWait = true
     }
 
     /// The least time for which a pinned thread keeps its task, in nanoseconds.
     let threshold: UInt64
     private var kept: [Int32: Kept] = [:]
     private var lastLook: UInt64 = 0
+
+    /// The looks in a row that show a hold which no single wait proves: by chance, one in 2^23 of a task that is there half of
+    /// the time.
+    static let looks = 24
 
     /// The share of the time, as its inverse, that a blocked thread uses a CPU at most: 5 %.
     private static let blockedPart: UInt64 = 20
@@ -74,6 +83,11 @@ struct PinDetector {
 
     /// The number of threads of a pool that are pinned, as far as they are reported.
     func count(ofPool pool: UInt64) -> Int { kept.values.count { $0.isPinned && $0.sighting.pool == pool } }
+
+    /// Whether more looks would show that a thread is pinned.
+    var hasDoubts: Bool { kept.values.contains(where: \.isDoubtful) }
+    /// Whether no thread becomes pinned before its task changes.
+    var isQuiet: Bool { kept.values.allSatisfy(\.isExcused) }
 
     /// Does not report a thread, which begins to count again with its next task.
     mutating func excuse(_ thread: Int32) {
@@ -107,18 +121,29 @@ struct PinDetector {
     private func follow(_ kept: inout Kept, to sighting: Sighting, _ actions: inout [Action]) {
         let (now, last) = (sighting.reading, kept.sighting.reading)
         let (used, step) = (now.onCPU &- min(last.onCPU, now.onCPU), now.time &- last.time)
-        let isIdle = used < step / Self.blockedPart
+        // Between looks that are close, one short waking is more than that part.
+        let (first, whole) = (kept.first, now.time &- kept.first.time)
+        let isIdle =
+            used < step / Self.blockedPart
+            || step < threshold / 2 && now.onCPU &- min(first.onCPU, now.onCPU) < whole / Self.blockedPart
         let hold: Hold? = isIdle && sighting.waits ? .blocked : used >= step / Self.computingPart ? .computing : nil
-        if kept.sighting.oldestItem != sighting.oldestItem { kept.oldestSince = now.time }
+        let hasOtherItem = kept.sighting.oldestItem != sighting.oldestItem
+        if hasOtherItem { kept.oldestSince = now.time }
+        kept.looks += 1
+        kept.isOneWait = kept.isOneWait && !now.hasRun(since: last)
         kept.sighting = sighting
         if kept.isPinned {
-            // A blocked call may be met awake, and a thread that computes without its CPU.
-            kept.isPinned = kept.hold == .blocked ? isIdle : hold != .blocked
+            // A blocked call may be met awake, and a thread that computes without its CPU. Once another item waits longest,
+            // nothing shows any more that the task has not paused.
+            kept.isPinned = kept.hold == .blocked ? isIdle : hold != .blocked && !hasOtherItem
             if kept.isPinned { actions.append(.check(thread: sighting.thread)) } else { kept.begin(at: now) }
             return
         }
         if hold == nil { return kept.begin(at: now) }
-        if kept.hold != nil, kept.hold != hold { kept.begin(at: last) }
+        if kept.hold != nil, kept.hold != hold {
+            kept.begin(at: last)
+            kept.isOneWait = !now.hasRun(since: last)
+        }
         kept.hold = hold
         guard now.time &- kept.first.time >= threshold, !kept.isExcused else { return }
         if hold == .computing, sighting.oldestItem == 0, !kept.isCounted {
@@ -128,6 +153,7 @@ struct PinDetector {
         if hold == .computing {
             guard let item = sighting.oldestItem, item != 0, now.time &- kept.oldestSince >= threshold else { return }
         }
+        guard kept.isProven || kept.looks >= Self.looks else { return }
         kept.isPinned = true
         actions.append(
             .begin(
@@ -140,6 +166,15 @@ struct PinDetector {
 extension PinDetector.Kept {
     fileprivate mutating func begin(at reading: ThreadReading) {
         (first, uncertainty, hold, isCounted, isExcused) = (reading, 0, nil, false, false)
+        (looks, isOneWait) = (1, true)
+    }
+
+    fileprivate var isProven: Bool { hold == .blocked && isOneWait }
+
+    /// Whether it is held at all looks, but may have been given back between them.
+    fileprivate var isDoubtful: Bool {
+        let isHeld = hold == .blocked || hold == .computing && sighting.oldestItem ?? 0 != 0
+        return isHeld && !isProven && !isPinned && !isExcused
     }
 
     fileprivate func continues(with sighting: PinDetector.Sighting, since time: UInt64) -> Bool {

@@ -26,7 +26,34 @@ struct PoolReader {
 
     init(_ tasks: TaskReader) { self.tasks = tasks }
 
-    func look(_ pools: WatchedPools) -> [Sighting] { tasks.threads().compactMap { sighting(of: $0, pools) } }
+    func look(_ pools: WatchedPools) -> [Sighting] {
+        // One reading of a queue for all of its threads: it may take some 2 ms.
+        var waiting: [UInt64: Waiting] = [:]
+        return tasks.threads().compactMap { sighting(of: $0, pools, &waiting) }
+    }
+
+    /// The items that wait in a queue.
+    private struct Waiting {
+        /// `nil` if it is not known.
+        var tasks: Int?
+        /// The oldest item, 0 for none; `nil` if it is not known.
+        var oldest: UInt64?
+        /// The group whose child tasks all of the first ones are; `nil` if they are not.
+        var group: UInt64?
+    }
+
+    /// The number of items that are read to see whether all are of one group.
+    private static let readItems = 64
+
+    private func waiting(in queue: UInt64, _ pools: WatchedPools) -> Waiting {
+        guard !pools.isUnconfirmed, let items = QueueItems.learned?.items(of: queue, memory) else { return Waiting() }
+        let count = max(items.count - (pools.pendingQueues.contains(queue) ? 1 : 0), 0)
+        var waiting = Waiting(oldest: count > 0 ? items.first : 0)
+        if items.count < QueueItems.maximumItems { waiting.tasks = count }
+        let groups = Set(items.prefix(Self.readItems).map { tasks.memory.stableTask(at: $0)?.group })
+        if groups.count == 1, count > 0 { waiting.group = groups.first ?? nil }
+        return waiting
+    }
 
     /// Returns whether a thread still runs the task that a look found on it.
     func isRunning(_ sighting: Sighting) -> Bool {
@@ -34,7 +61,9 @@ struct PoolReader {
             && tasks.memory.stableTask(at: sighting.task)?.id == sighting.sighting.task
     }
 
-    private func sighting(of thread: TaskThread, _ pools: WatchedPools) -> Sighting? {
+    private func sighting(
+        of thread: TaskThread, _ pools: WatchedPools, _ waiting: inout [UInt64: Waiting]
+    ) -> Sighting? {
         guard thread.task != 0, let task = tasks.memory.stableTask(at: thread.task), task.isRunning,
             task.name != Array(HeartbeatSource.taskName.utf8),
             let reading = ThreadProbe.readBriefly(thread.id, [.schedstat, .stat, .status])
@@ -42,20 +71,22 @@ struct PoolReader {
         var found = Sighting(
             sighting: .init(thread: thread.id, task: task.id, pool: 0, reading: reading), label: "",
             kind: .cooperativePool, task: thread.task)
-        if let preference = task.preference, let label = pools.executors[preference] {
+        let runs = tasks.memory.swiftClass(of: thread.executor)
+        // An actor with an executor of its own, as the main one, does not use the preferred one.
+        let isOnPreferred = [0, task.preference].contains(thread.executor) || runs?.isActor == true
+        if let preference = task.preference, isOnPreferred, let label = pools.executors[preference] {
             (found.label, found.kind, found.sighting.pool) = (label, .taskExecutor, preference)
         } else if task.preference == nil, let label = pools.label, let queue = queue(of: thread.id) {
             (found.label, found.sighting.pool, found.width) = (label, queue.address, queue.width)
-            if let items = QueueItems.learned?.items(of: queue.address, memory) {
-                let waiting = items.count - (pools.pendingQueues.contains(queue.address) ? 1 : 0)
-                if items.count < QueueItems.maximumItems { found.waitingTasks = max(waiting, 0) }
-                found.sighting.oldestItem = waiting > 0 ? items.first : 0
-            }
+            let items = waiting[queue.address] ?? self.waiting(in: queue.address, pools)
+            waiting[queue.address] = items
+            found.waitingTasks = items.tasks
+            // Children of one group wait for each other on purpose.
+            found.sighting.oldestItem = items.group != nil && items.group == task.group ? 0 : items.oldest
         } else {
             return nil
         }
-        let executor = tasks.memory.swiftClass(of: thread.executor)
-        found.actor = executor?.isActor == true ? executor?.name : nil
+        found.actor = runs?.isActor == true ? runs?.name : nil
         return isRunning(found) ? found : nil
     }
 
@@ -88,13 +119,18 @@ struct WatchedPools {
     var executors: [UInt64: String] = [:]
     /// The queues in which an item of the monitor's own waits.
     var pendingQueues: [UInt64] = []
+    /// Whether an item of the monitor's own waits in a queue that is not known.
+    var isUnconfirmed = false
 
     /// Takes the pools among the loops; `withMain`: the main queue stands for the task pool.
     init(_ loops: [LoopMonitor], withMain: Bool = true) {
         for loop in loops {
             guard let source = loop.source as? HeartbeatSource else { continue }
             switch source.kind {
-            case .cooperativePool: (label, pendingQueues) = (loop.label, source.pendingQueues)
+            case .cooperativePool:
+                label = loop.label
+                pendingQueues = source.pendingHeartbeats.compactMap(\.self)
+                isUnconfirmed = source.pendingHeartbeats.contains(nil)
             case .mainQueue where withMain: label = label ?? "tasks"
             case .taskExecutor: executors[source.executor] = loop.label
             default: break

@@ -11,6 +11,8 @@ struct PoolSupervisor {
     /// The longest time between two looks while threads run tasks, and while none does, in nanoseconds.
     static let interval: UInt64 = 1_000_000_000
     static let idleInterval: UInt64 = 10_000_000_000
+    /// The most reports of threads that are pinned at the same time; others count in these.
+    static let maximumReports = 8
 
     /// The time for which a task keeps a pinned thread at least, in nanoseconds; `nil` if none is reported.
     private let threshold: UInt64?
@@ -28,6 +30,14 @@ struct PoolSupervisor {
         detector = PinDetector(threshold: threshold ?? .max)
     }
 
+    /// The time until the next look: short while more looks would show that a thread is pinned, and uneven, so that a task with a
+    /// period of its own is not met in the same place each time.
+    private func interval(_ threshold: UInt64, at now: UInt64) -> UInt64 {
+        let whole = min(threshold, Self.interval)
+        let interval = detector.hasDoubts ? max(whole / 16, 10_000_000) : whole
+        return interval &+ now % max(interval / 8, 1)
+    }
+
     /// Takes a look if one is due, or at once (`isForced`) while a thread is pinned; returns when the next one is due.
     ///
     /// While the whole pool does not start tasks in time (`isStarved`), its own report is about all of its threads.
@@ -39,7 +49,7 @@ struct PoolSupervisor {
             leave(at: now, context)
             return .max
         }
-        let interval = min(threshold, Self.interval)
+        let interval = interval(threshold, at: now)
         let isEarly = lastLook.map { now &- $0 < interval } ?? false
         guard now >= due || !isEarly || isForced && !pinned.isEmpty else { return due }
         let reader: PoolReader
@@ -56,9 +66,13 @@ struct PoolSupervisor {
         for action in actions {
             switch action {
             case .begin(let pin):
-                guard let thread = seen.first(where: { $0.sighting.thread == pin.thread }) else { continue }
+                guard pinned.count < Self.maximumReports,
+                    let thread = seen.first(where: { $0.sighting.thread == pin.thread })
+                else { continue }
                 if isStarved || !begin(pin, thread, reader, context) { detector.excuse(pin.thread) }
-            case .check(let thread): pinned[thread]?.check(context)
+            case .check(let thread):
+                guard let now = seen.first(where: { $0.sighting.thread == thread }) else { continue }
+                pinned[thread]?.check(context) { reader.isRunning(now) }
             case .end(let thread, let end):
                 guard var ended = pinned.removeValue(forKey: thread) else { continue }
                 ended.end(at: end, context)
@@ -72,7 +86,8 @@ struct PoolSupervisor {
         }
         for thread in pinned.keys { pinned[thread]?.submit(context) }
         let check = pinned.values.lazy.map(\.nextCheck).min() ?? .max
-        due = min(now &+ (seen.isEmpty ? Self.idleInterval : interval), max(check, context.now()))
+        let next = detector.isQuiet ? Self.idleInterval : self.interval(threshold, at: now)
+        due = min(now &+ next, max(check, context.now()))
         return due
     }
 
@@ -102,6 +117,7 @@ struct PoolSupervisor {
 /// A pinned thread, its samples and its report.
 private struct PinnedThread {
     private let thread: Int32
+    private let task: UInt64
     /// When the time began in which the task was seen on the thread, in monotonic nanoseconds.
     private let start: UInt64
     private var log: TurnLog
@@ -116,7 +132,7 @@ private struct PinnedThread {
         _ pin: PinDetector.Pin, _ seen: PoolReader.Sighting, number: UInt64, threshold: UInt64,
         _ context: WatchdogContext
     ) {
-        (thread, start) = (pin.thread, pin.first.time)
+        (thread, task, start) = (pin.thread, pin.task, pin.first.time)
         log = TurnLog(began: start)
         diagnostician = StallDiagnostician(threads: context.threads, waits: WaitClock())
         diagnostician.begin(thread, at: pin.first)
@@ -133,15 +149,16 @@ private struct PinnedThread {
     /// Takes the first sample; returns `false` if the wait is what the process is for.
     mutating func begin(_ context: WatchdogContext) -> Bool {
         inspect(context, isFirst: true)
-        let task = log.samples.last.flatMap { try? $0.stack.get() }?.context?.task?.id
         return !ToolWait.isExpected(task: task, in: log.observations.last?.activity.call)
     }
 
-    mutating func check(_ context: WatchdogContext) {
-        if context.now() >= nextCheck { inspect(context, isFirst: false) }
+    mutating func check(_ context: WatchdogContext, whileRunning isRunning: () -> Bool) {
+        if context.now() >= nextCheck { inspect(context, isFirst: false, whileRunning: isRunning) }
     }
 
-    private mutating func inspect(_ context: WatchdogContext, isFirst: Bool) {
+    private mutating func inspect(
+        _ context: WatchdogContext, isFirst: Bool, whileRunning isRunning: () -> Bool = { true }
+    ) {
         var last: (ThreadProbe, ThreadReading)?
         if let reading = diagnostician.read(thread), let probe = diagnostician.probe { last = (probe, reading) }
         // For a sample of the report the thread may always be stopped.
@@ -149,6 +166,8 @@ private struct PinnedThread {
         let inspection = log.inspect(
             .thread(thread), last, context, mayStop: isDue ? nil : { [mayStop = log.mayStop] in mayStop },
             mayWait: false)
+        // A stack from after the task has left is another one's: the next look ends this.
+        guard inspection.isUnchanged || isRunning() else { return }
         if inspection.isUnchanged {
             if let reading = inspection.reading { diagnostician.readOwner(reading) }
         } else if let observation = diagnostician.observeLate(
@@ -174,11 +193,11 @@ private struct PinnedThread {
         hasNews = true
     }
 
-    /// Takes over the number of the pool's pinned threads, of which the largest counts, and of the tasks that wait.
+    /// Takes over the number of the pool's pinned threads, and of the tasks that wait: the largest counts.
     mutating func update(pinned: Int, waiting: Int?) {
         guard var pool = open.record.pool else { return }
         pool.pinnedThreads = max(pinned, pool.pinnedThreads)
-        pool.waitingTasks = waiting ?? pool.waitingTasks
+        pool.waitingTasks = waiting.map { max($0, pool.waitingTasks ?? 0) } ?? pool.waitingTasks
         open.record.pool = pool
     }
 
@@ -206,11 +225,14 @@ private struct PinnedThread {
 enum ToolWait {
     /// The id of a process's first task, which the async `main` of a tool is.
     static let mainTask: UInt64 = 1
-    private static let children: Set = ["wait4", "waitid", "poll", "ppoll", "epoll_wait", "epoll_pwait", "select"]
+    private static let expected: Set = [
+        "wait4", "waitid", "poll", "ppoll", "epoll_wait", "epoll_pwait", "select", "pselect6",
+        "rt_sigtimedwait", "rt_sigsuspend", "pause",
+    ]
 
-    /// Returns whether the main task of a tool reads standard input or waits for a child, maybe in a run loop.
+    /// Returns whether the main task of a tool reads standard input, or waits for a child, maybe in a run loop, or a signal.
     static func isExpected(task: UInt64?, in call: SystemCall?) -> Bool {
         guard task == mainTask, let call else { return false }
-        return children.contains(call.name) || call.name == "read" && call.argument(0) == 0
+        return expected.contains(call.name) || call.name == "read" && call.argument(0) == 0
     }
 }

@@ -129,9 +129,9 @@ final class HeartbeatSource: LoopSource {
 
     var width: Int? { idle?.width }
 
-    /// The queues of the task pool in which an item of this source waits now.
-    var pendingQueues: [UInt64] {
-        isPending.load(ordering: .relaxed) ? (idle as? TaskPools)?.all.compactMap(\.idle.queue) ?? [] : []
+    /// The queues of the task pool in which an item of this source waits now, `nil` for one that is not confirmed.
+    var pendingHeartbeats: [UInt64?] {
+        ((idle as? TaskPools)?.all ?? []).filter { $0.idle.pending.load(ordering: .relaxed) > 0 }.map(\.idle.queue)
     }
 
     /// The address of the task executor that it sends to; 0 for other loops.
@@ -219,7 +219,9 @@ extension LoopSource where Self == HeartbeatSource {
         return HeartbeatSource(kind: .cooperativePool, idle: pools) { item in
             let sent = TaskPools.Sent(pools.all.count, item)
             for (priority, idle) in pools.all {
+                idle.pending.wrappingAdd(1, ordering: .relaxed)
                 Task.detached(name: HeartbeatSource.taskName, priority: priority) {
+                    idle.pending.wrappingSubtract(1, ordering: .relaxed)
                     idle.confirm()
                     sent.hasRun()
                 }

@@ -66,6 +66,8 @@ final class TaskPoolIdleCheck: IdleCheck {
     /// Whether a task has run on another queue: the program has replaced the pool, or runs its tasks on one thread.
     var isReplaced: Bool { replaced.load(ordering: .relaxed) }
     private let replaced = Atomic<Bool>(false)
+    /// The heartbeats that wait in the queue.
+    let pending = Atomic<Int>(0)
     /// Whether the labels of queues are read right, as that of one that is known.
     private static let readsLabels = QueueOwner.address(of: .main).map {
         DispatchLayout.label(of: $0, GuardedMemory()) == DispatchQueue.main.label
