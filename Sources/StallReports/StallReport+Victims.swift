@@ -23,7 +23,7 @@ extension StallReport {
         package var operations: Int?
         /// Some of the operations' names, or of their contexts' labels.
         package var operationNames: [String]?
-        /// The number of turns of a millisecond or more that followed the stalled one without a wait, up to one threshold after
+        /// The number of turns of a millisecond or more that followed the stalled one without a wait, up to 50 ms after
         /// its end; `nil` for none.
         package var laterTurns: Int?
         /// How long these turns took in all, in milliseconds.

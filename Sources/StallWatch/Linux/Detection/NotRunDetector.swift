@@ -54,7 +54,9 @@ struct NotRunDetector {
     /// Returns since when a timer waits for a run of the loop, for ``limit`` or longer; `nil` if none does, if the loop is in a
     /// run, or is run again and again.
     static func dueSince(_ answer: RunLoopModeReader.Answer, _ load: LoopLoad, countingFrom: UInt64 = 0) -> UInt64? {
-        guard load.isOutside, answer.mode == nil, let date = answer.timerDate else { return nil }
+        guard load.isOutside, answer.mode == nil, answer.isTimerDue, let date = answer.timerDate else {
+            return nil
+        }
         let left = max(load.lastEnd, countingFrom)
         let begin = max(date, left)
         let patience = load.runs < runs ? limit : max(load.longestGap &* gaps, limit)

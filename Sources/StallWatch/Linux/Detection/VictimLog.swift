@@ -24,6 +24,8 @@ struct VictimLog {
         /// `nil` without a run loop, or if they are not known.
         var timers: [DueTimer]?
         var items: Int?
+        /// The address of the main queue's oldest item, 0 for none.
+        var firstItem: UInt64 = 0
         var operations = OperationsInFlight()
         /// Why something is missing.
         var missing: [String] = []
@@ -32,6 +34,7 @@ struct VictimLog {
     private var last: Look?
     private var timers: [DueTimer]?
     private var items: Int?
+    private var firstItem: UInt64 = 0
     /// How many items the looks found for the first time.
     private var arrivals: [(time: UInt64, count: Int)] = []
 
@@ -41,10 +44,12 @@ struct VictimLog {
         timers = look.timers ?? timers
         guard let now = look.items else { return }
         let before = items ?? 0
-        if now < before { arrivals = [] }
-        let new = now < before ? now : now - before
+        // Items start in their order: with another first one, it is not known which are left.
+        let isLess = now < before || look.firstItem != firstItem
+        if isLess { arrivals = [] }
+        let new = isLess ? now : now - before
         if new > 0 { arrivals.append((look.time, new)) }
-        items = now
+        (items, firstItem) = (now, look.firstItem)
     }
 
     var dueTimers: [DueTimer] { timers ?? [] }
@@ -91,8 +96,8 @@ struct FollowedStall {
 
     /// The time within which the next turn begins if the loop does not wait, in nanoseconds: the watchdog may look between two.
     private static let pause: UInt64 = 5_000_000
-    /// The longest time for which turns are followed, in nanoseconds: as long as the threshold, but a second at most.
-    private static let longest: UInt64 = 1_000_000_000
+    /// The longest time for which turns are followed, in nanoseconds: a process that ends meanwhile leaves a stall that goes on.
+    private static let longest: UInt64 = 50_000_000
 
     init(open: OpenRecord, samples: [StallRecord.Sample], end: UInt64, threshold: UInt64) {
         (self.open, self.samples, self.end) = (open, samples, end)
@@ -141,9 +146,10 @@ struct VictimReader {
         }
         if readsMainQueue {
             // The monitors' own items are not the app's.
-            let count = QueueItems.countOfMainQueue(memory)
-            look.items = count.map { max($0 - HeartbeatSource.pendingOnMainQueue, 0) }
-            if count == nil { look.missing.append("the items of the main queue: \(unknown("libdispatch"))") }
+            let items = QueueItems.ofMainQueue(memory)
+            look.items = items.map { max($0.count - HeartbeatSource.pendingOnMainQueue, 0) }
+            look.firstItem = items?.first ?? 0
+            if items == nil { look.missing.append("the items of the main queue: \(unknown("libdispatch"))") }
         }
         return look
     }

@@ -246,8 +246,9 @@ enum DebugFrames {
     /// Begins to read the files of images that are new; never waits.
     static func prepare(for images: ImageList) {
         known.withLock { known in
-            let new = images == known ? [] : Set(images.images).subtracting(known.images)
-            let begins = try? !new.isEmpty && reader.start { new.forEach(read) }
+            guard images != known else { return }
+            let new = Set(images.images).subtracting(known.images)
+            let begins = new.isEmpty ? true : try? reader.start { new.forEach(read) }
             if begins == true { known = images }
         }
     }

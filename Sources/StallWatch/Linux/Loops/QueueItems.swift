@@ -26,9 +26,9 @@ struct QueueItems: Equatable, Sendable {
         DispatchLayout.label(of: $0, GuardedMemory()) == mainLabel ? $0 : nil
     }
 
-    /// Returns how many items wait in the main queue, at most ``maximumItems``; `nil` if they cannot be read.
-    static func countOfMainQueue(_ memory: any MemoryReading) -> Int? {
-        mainQueue.flatMap { learned?.items(of: $0, memory)?.count }
+    /// Returns the items that wait in the main queue, at most ``maximumItems``; `nil` if they cannot be read.
+    static func ofMainQueue(_ memory: any MemoryReading) -> [UInt64]? {
+        mainQueue.flatMap { learned?.items(of: $0, memory) }
     }
 
     /// Returns the items that wait in a queue, the oldest first and at most ``maximumItems``; `nil` if they do not end with the

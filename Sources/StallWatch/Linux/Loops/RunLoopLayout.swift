@@ -20,7 +20,7 @@ struct RunLoopLayout: Equatable, Sendable {
     private var mode = 0, timers = 0
     /// In the array, the number of its elements, and its deque.
     private var count = 0, deque = 0
-    /// In a timer, its run loop, date and interval, and the bit that is set while its callout goes on.
+    /// In a timer, its run loop, when it fires in monotonic nanoseconds, its interval in seconds, and the bit that is set while its callout goes on.
     private var runLoop = 0, date = 0, interval = 0, bits = 0
     private var isFiring: UInt64 = 0
     /// The first word of each timer.
@@ -31,8 +31,8 @@ struct RunLoopLayout: Equatable, Sendable {
     /// The number of words in which something is searched: more than a run loop, a mode and a timer have.
     private static let searchedWords = 24
     private static let arrayWords = 8
-    /// A date that is further in the past is none, in seconds: 30 years.
-    private static let longestDelay = 1e9
+    /// A longer interval is none, in seconds: 30 years.
+    private static let longestInterval = 1e9
 
     static var learned: RunLoopLayout? { state.withLock { $0 } }
     private static let state = Mutex<RunLoopLayout?>(nil)
@@ -40,10 +40,8 @@ struct RunLoopLayout: Equatable, Sendable {
     /// Returns the timers of the mode in which a loop runs that are due, except those whose callout goes on; empty if it does
     /// not run, `nil` if the loop changes its timers meanwhile.
     ///
-    /// `wall` is the time `now` by the clock of dates (CFAbsoluteTimeGetCurrent).
-    func dueTimers(
-        of loop: UInt64, at now: UInt64, wall: Double = CFAbsoluteTimeGetCurrent(), _ memory: some MemoryReading
-    ) -> [DueTimer]? {
+    /// A timer fires by the monotonic clock, so that a change of the clock of dates, or a suspension, makes none late.
+    func dueTimers(of loop: UInt64, at now: UInt64, _ memory: some MemoryReading) -> [DueTimer]? {
         guard let current = memory.word(at: loop &+ UInt64(8 * mode)) else { return nil }
         guard current != 0 else { return [] }
         guard let array = memory.word(at: current &+ UInt64(8 * timers)) else { return nil }
@@ -57,13 +55,12 @@ struct RunLoopLayout: Equatable, Sendable {
             guard let timer = memory.words(at: item, count: timerWords), timer[0] == type, timer[runLoop] == loop else {
                 return nil
             }
-            let late = wall - Double(bitPattern: timer[date])
-            guard timer[bits] & isFiring == 0, late >= 0, late < Self.longestDelay else { continue }
+            guard timer[bits] & isFiring == 0, timer[date] <= now else { continue }
             let every = Double(bitPattern: timer[interval])
             due.append(
                 DueTimer(
-                    due: now - min(UInt64(late * 1e9), now),
-                    interval: every > 0 && every < Self.longestDelay ? UInt64(every * 1e9) : 0))
+                    due: timer[date],
+                    interval: every > 0 && every < Self.longestInterval ? UInt64(every * 1e9) : 0))
         }
         return memory.words(at: array, count: Self.arrayWords) == words ? due : nil
     }
@@ -83,6 +80,8 @@ extension RunLoopLayout {
     /// The dates of the timers that are not due, in seconds from now, and the interval of each: no other word has them.
     private static let laterDates = [1_234_567.0, 2_345_678]
     private static let learnedInterval = 12_345.0
+    /// How well the moment at which a timer fires is known, in nanoseconds.
+    private static let dateError = 1e9
     /// The most runs, of one pass each: a run with a time limit has libdispatch start threads for its timer.
     private static let maximumRuns = 1_000
 
@@ -126,11 +125,12 @@ extension RunLoopLayout {
             let waiting = memory.words(at: addresses[0], count: searchedWords),
             let three = memory.words(at: array, count: arrayWords)
         else { return nil }
-        let date = CFRunLoopTimerGetNextFireDate(later[0])
+        let fires =
+            Double(monotonicNow()) + (CFRunLoopTimerGetNextFireDate(later[0]) - CFAbsoluteTimeGetCurrent()) * 1e9
         CFRunLoopTimerInvalidate(later[1])
         guard let two = memory.words(at: array, count: arrayWords) else { return nil }
         return layout.completed(
-            loop: loopAddress, timer: waiting, date: date, firing: (during, after), array: (three, two))
+            loop: loopAddress, timer: waiting, fires: fires, firing: (during, after), array: (three, two))
     }
 
     /// Finds the list of some timers, on the way from the loop to its current mode to the mode's array.
@@ -153,7 +153,7 @@ extension RunLoopLayout {
     /// Adds what the words of a timer that waits tell, those of one in its callout and after it, and those of the array with
     /// three timers and with two; `nil` if one place is missing, or not the only one.
     private func completed(
-        loop: UInt64, timer: [UInt64], date: Double, firing: (during: [UInt64], after: [UInt64]),
+        loop: UInt64, timer: [UInt64], fires: Double, firing: (during: [UInt64], after: [UInt64]),
         array: (three: [UInt64], two: [UInt64])
     ) -> RunLoopLayout? {
         func only(_ words: [UInt64], _ isRight: (Int) -> Bool) -> Int? {
@@ -161,7 +161,7 @@ extension RunLoopLayout {
             return places.count == 1 ? places[0] : nil
         }
         guard let runLoop = only(timer, { timer[$0] == loop }),
-            let dates = only(timer, { timer[$0] == date.bitPattern }),
+            let dates = only(timer, { abs(Double(timer[$0]) - fires) < Self.dateError }),
             let intervals = only(timer, { timer[$0] == Self.learnedInterval.bitPattern }),
             let count = only(array.three, { array.three[$0] == 3 && array.two[$0] == 2 }),
             // The words after the type and the reference count, up to the lock.

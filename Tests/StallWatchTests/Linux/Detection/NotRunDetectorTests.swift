@@ -20,7 +20,7 @@ import Testing
         for _ in 0..<seconds {
             load.time += NotRunDetector.interval
             let isAsked = detector.planQuestion(at: load.time)
-            let answer = RunLoopModeReader.Answer(time: load.time, mode: mode, timerDate: timer)
+            let answer = RunLoopModeReader.Answer(time: load.time, mode: mode, timerDate: timer, hasExpiredTimer: true)
             guard let action = detector.decide(isAsked ? answer : nil, load) else { continue }
             actions.append(action)
             if action == .sample, detector.isDue(inOnePlace: inOnePlace) { reports += 1 }
@@ -96,7 +96,7 @@ import Testing
     /// As at the end of a test.
     @Test func oneLookTellsSinceWhenATimerIsDue() {
         let now = Self.left + NotRunDetector.limit
-        var answer = RunLoopModeReader.Answer(time: now, timerDate: Self.left - 1)
+        var answer = RunLoopModeReader.Answer(time: now, timerDate: Self.left - 1, hasExpiredTimer: true)
         #expect(NotRunDetector.dueSince(answer, load) == Self.left, "the loop may have run until then")
         answer.timerDate = Self.left + 1
         #expect(NotRunDetector.dueSince(answer, load) == nil, "it is not due for long enough")
@@ -120,7 +120,7 @@ import Testing
     @Test mutating func timeInWhichTheProcessWasStoppedDoesNotCount() {
         load.time += NotRunDetector.interval
         _ = detector.planQuestion(at: load.time)
-        let answer = RunLoopModeReader.Answer(time: load.time, timerDate: Self.left)
+        let answer = RunLoopModeReader.Answer(time: load.time, timerDate: Self.left, hasExpiredTimer: true)
         let action = detector.decide(answer, load, countingFrom: load.time - NotRunDetector.limit + 1)
         #expect(action == nil)
     }
