@@ -13,18 +13,29 @@ struct Stalls: CommandPlugin {
         guard build.succeeded, let tool = programs.first(where: { $0.url.lastPathComponent == "stallwatch" }) else {
             return Diagnostics.error("The tool stallwatch cannot be built:\n\(build.logText)")
         }
-        if needsTerminal(arguments) {
-            // Keys go to the package manager: this process is not in the terminal's foreground.
-            let words = [tool.url.path] + arguments
-            print("This command reads keys, which the package manager does not pass on. Run the tool itself:")
-            print("  \(words.joined(separator: " "))")
+        if let reason = refusal(arguments) {
+            let words = ([tool.url.path] + arguments).map {
+                "'" + $0.replacingOccurrences(of: "'", with: #"'\''"#) + "'"
+            }
+            print("\(reason) Run the tool itself:\n  \(words.joined(separator: " "))")
             exit(2)
         }
         exit(try run(tool.url, arguments))
     }
 
-    private func needsTerminal(_ arguments: [String]) -> Bool {
-        arguments.first == "watch" && !["--once", "--json", "--help", "-h"].contains { arguments.contains($0) }
+    /// Returns why the command does not work below the package manager; `nil` if it does.
+    private func refusal(_ arguments: [String]) -> String? {
+        guard let command = arguments.first, !["--help", "-h"].contains(where: arguments.contains) else { return nil }
+        switch command {
+        case "watch" where !["--once", "--json"].contains(where: arguments.contains):
+            // Keys go to the package manager: this process is not in the terminal's foreground.
+            return "This command reads keys, which the package manager does not pass on."
+        case "test":
+            // `swift test` would wait for this command's lock on the build folder, and this command for it.
+            return "The package manager, which runs this command, does not run tests meanwhile."
+        case "run": return "A program that runs below the package manager has no terminal, and no keys."
+        default: return nil
+        }
     }
 
     /// Returns the tool's exit status.
@@ -40,6 +51,12 @@ struct Stalls: CommandPlugin {
         let output = FileHandle(forWritingAtPath: "/proc/\(getppid())/fd/1")
         if let output, isatty(output.fileDescriptor) == 1 { process.standardOutput = output }
         try process.run()
+        // The tool has a process group of its own: Ctrl-C ends the package manager, and that this process.
+        signal(SIGTERM, SIG_IGN)
+        let ending = DispatchSource.makeSignalSource(signal: SIGTERM)
+        ending.setEventHandler { process.terminate() }
+        ending.resume()
+        defer { ending.cancel() }
         process.waitUntilExit()
         return process.terminationReason == .exit ? process.terminationStatus : 128 + process.terminationStatus
     }

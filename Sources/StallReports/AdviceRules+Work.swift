@@ -194,6 +194,10 @@ extension AdviceRule {
         // Silent for tasks that await each other.
         AdviceRule(id: "continuation", topic: "overdue") { facts in
             guard facts.cause.kind == .continuation else { return nil }
+            if facts.report.state == .ended {
+                return "Find what resumes the continuation\(facts.lastWait), and why that came late; "
+                    + "or give the wait a time limit."
+            }
             return "Resume the continuation\(facts.lastWait) on every path, an error's and a cancellation's, too: "
                 + "use withTaskCancellationHandler, or a time limit."
         },

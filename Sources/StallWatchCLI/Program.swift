@@ -127,7 +127,7 @@ enum Invocation {
         if word == first, isThere(word) { return ["top"] + given }
         let suggestion = nearestCommand(to: word).map { " Did you mean '\($0)'?" } ?? ""
         throw CommandFailure(
-            .usage, "There is no command or file '\(word)'.\(suggestion) See 'stallwatch --help' for the commands.")
+            .usage, "There is no command or file '\(word)'.\(suggestion) See '\(name) --help' for the commands.")
     }
 
     static var commands: [String] {

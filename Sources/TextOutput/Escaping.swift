@@ -8,6 +8,13 @@ extension String {
         return mappingScalars { $0.isControl ? "\u{fffd}" : nil }
     }
 
+    /// The text as one word of a shell's command line: in quotes if it needs them.
+    package var shellWord: String {
+        let plain = Set("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./:=@%+,".utf8)
+        if !isEmpty, utf8.allSatisfy(plain.contains) { return self }
+        return "'" + split(separator: "'", omittingEmptySubsequences: false).joined(separator: #"'\''"#) + "'"
+    }
+
     /// For XML 1.0, as content or an attribute's value in quotes; one line, and no workflow command where CI prints it.
     package var escapedForXML: String {
         // Whether the text begins, after blanks, as a workflow command does.

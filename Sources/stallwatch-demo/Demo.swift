@@ -47,7 +47,8 @@ struct Demo: ParsableCommand {
                 detection: .init(saturationThreshold: .seconds(1)), onEvent: screen.show))
         try monitor.watch(.main)
         try monitor.start()
-        let app = chosen.count == 5 ? "whose main loop freezes five times" : "that freezes, \(chosen.count) times"
+        let times = chosen.count == 1 ? "once" : "\(chosen.count) times"
+        let app = chosen.count == 5 ? "whose main loop freezes five times" : "that freezes \(times)"
         print("stallwatch-demo: a small app \(app). The limit is 250 ms.\n")
         MainActor.assumeIsolated {
             let script = Script(chosen, NotesApp(monitor: monitor), screen)

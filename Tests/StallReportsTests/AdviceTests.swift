@@ -445,7 +445,8 @@ import Testing
             Stall(reportKind: .modeStarvation, activity: activity(awaited: "default", isTimerDue: true)), "mode"
         ),
         (
-            "continuation", overdue(.continuation, .task, .continuation), "in fetch() (Feed.swift:9) on every path",
+            "continuation", overdue(.continuation, .task, .continuation),
+            "in fetch() (Feed.swift:9), and why that came late",
             overdue(.deadlock, .task, .task), "taskCircle"
         ),
         (
@@ -564,6 +565,12 @@ import Testing
         stall.confidence = .certain
         stall.share = 0.4
         #expect(try stall.report().advice?.rule == "look")
+    }
+
+    @Test func `a continuation may still be resumed while the operation goes on`() throws {
+        var report = try Self.overdue(.continuation, .task, .continuation).report()
+        report.state = .ongoing
+        #expect(report.advice?.text.contains("in fetch() (Feed.swift:9) on every path") == true)
     }
 
     @Test func `a report without a cause has no advice yet`() throws {

@@ -33,7 +33,10 @@ struct ReportView {
             lines += paragraph("\(report.causeWord)\(confidence): \(why)", .yellow)
         }
         if let victims = report.victimsInWords { lines += paragraph("\(victims).") }
-        if let advice = report.advice { lines += paragraph("Try: \(advice.text) See \(advice.command).", .green) }
+        if let advice = report.advice {
+            let text = "Try: \(advice.text) See \(advice.command)."
+            lines += paragraph(text.replacing("stallwatch ", with: Invocation.name + " "), .green)
+        }
         if let language = StallReport.interpretedLanguage(ofExecutable: report.process.executable) {
             lines += paragraph(
                 "Functions of \(language) have no names here: the stack is that of the interpreter and its libraries.")
@@ -142,7 +145,7 @@ struct ReportView {
     }
 
     /// The reports' folder, as an argument.
-    var folder: String { origin.path == "-" ? "REPORTS" : directoryName(origin.path) }
+    var folder: String { origin.path == "-" ? "REPORTS" : directoryName(origin.path).shellWord }
     var isUnnamed: Bool { report.frames.contains { $0.isInApp && $0.function == nil } }
 
     var next: String {

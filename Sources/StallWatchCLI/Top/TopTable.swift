@@ -70,7 +70,7 @@ struct TopTable {
     /// The command that shows the latest report of the first group that has a fingerprint; `nil` if reports came from standard input.
     private var next: String? {
         guard let fingerprint = shown.lazy.compactMap(\.fingerprint).first, !paths.contains("-") else { return nil }
-        let words = paths == [ReportFiles.standardFolder] ? [] : paths
+        let words = paths == [ReportFiles.standardFolder] ? [] : paths.map(\.shellWord)
         let command = ([Invocation.name, "show"] + words + [String(fingerprint.prefix(fingerprintDigits))])
         return "Next: \(command.joined(separator: " "))".printable
     }
