@@ -98,7 +98,7 @@ def main():
     parser.add_argument("--tool", required=True)
     tool = parser.parse_args().tool
 
-    owner = r"thread \d+( \"[^\"]*\")?"
+    owner = r"thread \d+( of a dispatch queue| \"[^\"]*\")?"
     wait = rf"{owner} is in a deadlock: waits in \S+ for the mutex, which {owner} holds\n +"
     check_hang(
         tool, "deadlock",

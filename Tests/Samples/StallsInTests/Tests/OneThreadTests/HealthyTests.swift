@@ -3,24 +3,28 @@ import Foundation
 import Synchronization
 import Testing
 
+private final class Counters: Sendable {
+    let now = Atomic(0)
+    let most = Atomic(0)
+}
+
 /// 30 test cases that need no second thread of the task pool.
 struct HealthyTests {
     static let counts = [1, 20, 300]
 
     /// Tasks that compute at the same time; `stallwatch test --pool 1` leaves one.
     @Test(arguments: counts) func tasksAtOnce(count: Int) async {
-        let now = Atomic(0)
-        let most = Atomic(0)
+        let counters = Counters()
         await withDiscardingTaskGroup { group in
             for _ in 0..<count {
                 group.addTask {
-                    most.max(now.add(1, ordering: .relaxed).newValue, ordering: .relaxed)
+                    counters.most.max(counters.now.add(1, ordering: .relaxed).newValue, ordering: .relaxed)
                     compute()
-                    now.subtract(1, ordering: .relaxed)
+                    counters.now.subtract(1, ordering: .relaxed)
                 }
             }
         }
-        print("tasks at once: \(most.load(ordering: .relaxed))")
+        print("tasks at once: \(counters.most.load(ordering: .relaxed))")
     }
 
     @Test(arguments: counts) func values(count: Int) async {
