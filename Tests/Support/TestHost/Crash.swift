@@ -61,10 +61,12 @@ enum Deadlock {
         }
     }
 
+    private static let stackBytes = 512 << 10
+
     /// Starts a thread, and waits until it is about to run `body`.
     static func startThread(_ name: String, _ body: @escaping @Sendable () -> Void) {
         let isNamed = DispatchSemaphore(value: 0)
-        Thread.detachNewThread {
+        let thread = Thread {
             // Takes effect at once, unlike Foundation's thread name.
             if let file = fopen("/proc/thread-self/comm", "w") {
                 fputs(name, file)
@@ -73,6 +75,9 @@ enum Deadlock {
             isNamed.signal()
             body()
         }
+        // Foundation says nothing if there is no room for a stack, as below a limit on addresses.
+        thread.stackSize = stackBytes
+        thread.start()
         isNamed.wait()
     }
 }
