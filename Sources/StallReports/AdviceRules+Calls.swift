@@ -9,9 +9,7 @@ extension AdviceRule {
     private static let syncs: Set<String> = ["fsync", "fdatasync", "syncfs", "sync_file_range", "msync"]
     private static let receives: Set<String> = ["recvfrom", "recvmsg", "recvmmsg", "accept", "accept4"]
     private static let sends: Set<String> = ["sendto", "sendmsg", "sendmmsg"]
-    private static let polls: Set<String> = [
-        "poll", "ppoll", "select", "pselect6", "epoll_wait", "epoll_pwait", "epoll_pwait2",
-    ]
+    private static let polls = StallReport.loopWaits.union(["select", "pselect6", "epoll_pwait2"])
     private static let sockets: Set<String> = [
         "connect", "read", "readv", "recvfrom", "recvmsg", "write", "writev", "sendto", "sendmsg",
     ]

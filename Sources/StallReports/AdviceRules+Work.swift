@@ -131,7 +131,7 @@ extension AdviceRule {
         // Silent for a thread that computes while no task waits.
         AdviceRule(id: "pinnedComputing", topic: "pool") { facts in
             guard facts.report.pool?.isComputing == true else { return nil }
-            let work = facts.isSure ? facts.culprit.map { "the work in \($0)" } ?? "its work" : "its work"
+            let work = (facts.isSure ? facts.culprit : nil).map { "the work in \($0)" } ?? "its work"
             return "Give the thread back between the pieces of \(work) (await Task.yield()), "
                 + "or compute on a queue of your own: other tasks wait for it."
         },

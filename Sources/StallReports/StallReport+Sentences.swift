@@ -69,7 +69,7 @@ extension StallReport.Cause {
             return "Blocked for \(blockedMilliseconds.whole) ms and on CPU for "
                 + "\(onCPUMilliseconds.whole) of \(all) ms in \(place)\(peers(of: systemCall))."
         case .io, .syscall:
-            if names.awaitsProcess, ["poll", "ppoll", "epoll_wait", "epoll_pwait"].contains(systemCall?.name) {
+            if names.awaitsProcess, systemCall.map({ StallReport.loopWaits.contains($0.name) }) == true {
                 return "Blocked for \(blocked) in Process.waitUntilExit(), until that process ends"
                     + "\(peers(of: systemCall))\(restOfWait)."
             }

@@ -251,6 +251,11 @@ extension StallReport {
     }
 }
 
+extension StallReport {
+    /// The system calls in which a run loop, or another loop of events, waits for its descriptors.
+    package static let loopWaits: Set<String> = ["poll", "ppoll", "epoll_wait", "epoll_pwait"]
+}
+
 extension StallReport.Frame {
     fileprivate var isWaitUntilExit: Bool { symbol?.hasPrefix("$s10Foundation7ProcessC13waitUntilExit") == true }
 }

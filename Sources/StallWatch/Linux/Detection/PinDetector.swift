@@ -129,8 +129,9 @@ struct PinDetector {
         let hold: Hold? = isIdle && sighting.waits ? .blocked : used >= step / Self.computingPart ? .computing : nil
         let hasOtherItem = kept.sighting.oldestItem != sighting.oldestItem
         if hasOtherItem { kept.oldestSince = now.time }
+        let hasRun = now.hasRun(since: last)
         kept.looks += 1
-        kept.isOneWait = kept.isOneWait && !now.hasRun(since: last)
+        kept.isOneWait = kept.isOneWait && !hasRun
         kept.sighting = sighting
         if kept.isPinned {
             // A blocked call may be met awake, and a thread that computes without its CPU. Once another item waits longest,
@@ -142,7 +143,7 @@ struct PinDetector {
         if hold == nil { return kept.begin(at: now) }
         if kept.hold != nil, kept.hold != hold {
             kept.begin(at: last)
-            kept.isOneWait = !now.hasRun(since: last)
+            kept.isOneWait = !hasRun
         }
         kept.hold = hold
         guard now.time &- kept.first.time >= threshold, !kept.isExcused else { return }

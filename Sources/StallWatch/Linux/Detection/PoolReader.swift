@@ -128,14 +128,18 @@ struct WatchedPools {
             guard let source = loop.source as? HeartbeatSource else { continue }
             switch source.kind {
             case .cooperativePool:
-                label = loop.label
-                pendingQueues = source.pendingHeartbeats.compactMap(\.self)
-                isUnconfirmed = source.pendingHeartbeats.contains(nil)
+                let pending = source.pendingHeartbeats
+                (label, pendingQueues) = (loop.label, pending.compactMap(\.self))
+                isUnconfirmed = pending.contains(nil)
             case .mainQueue where withMain: label = label ?? "tasks"
             case .taskExecutor: executors[source.executor] = loop.label
             default: break
             }
         }
+    }
+
+    init(_ context: WatchdogContext) {
+        self.init(context.loops, withMain: context.options.watchesPoolWithMain)
     }
 
     var isEmpty: Bool { label == nil && executors.isEmpty }

@@ -19,6 +19,8 @@ struct PoolSupervisor {
     private let tasks: @Sendable () -> PoolTasks
     private var detector: PinDetector
     private var pinned: [Int32: PinnedThread] = [:]
+    /// Whether the loops have pools, after so many changes of them.
+    private var known = (changes: 0, hasPools: false)
     private var lastLook: UInt64?
     /// When the next look is due, in monotonic nanoseconds.
     private var due: UInt64 = 0
@@ -42,10 +44,10 @@ struct PoolSupervisor {
     ///
     /// While the whole pool does not start tasks in time (`isStarved`), its own report is about all of its threads.
     mutating func look(
-        at now: UInt64, countingFrom: UInt64, isForced: Bool, isStarved: Bool, _ context: WatchdogContext
+        at now: UInt64, countingFrom: UInt64, isForced: Bool, isStarved: @autoclosure () -> Bool,
+        _ context: WatchdogContext
     ) -> UInt64 {
-        let pools = WatchedPools(context.loops, withMain: context.options.watchesPoolWithMain)
-        guard let threshold, !pools.isEmpty else {
+        guard let threshold, hasPools(context) else {
             leave(at: now, context)
             return .max
         }
@@ -61,7 +63,7 @@ struct PoolSupervisor {
         case .unreadable: return .max
         }
         lastLook = now
-        let seen = reader.look(pools)
+        let seen = reader.look(WatchedPools(context))
         let actions = detector.decide(seen.map(\.sighting), at: now, countingFrom: countingFrom)
         for action in actions {
             switch action {
@@ -69,7 +71,7 @@ struct PoolSupervisor {
                 guard pinned.count < Self.maximumReports,
                     let thread = seen.first(where: { $0.sighting.thread == pin.thread })
                 else { continue }
-                if isStarved || !begin(pin, thread, reader, context) { detector.excuse(pin.thread) }
+                if isStarved() || !begin(pin, thread, reader, context) { detector.excuse(pin.thread) }
             case .check(let thread):
                 guard let now = seen.first(where: { $0.sighting.thread == thread }) else { continue }
                 pinned[thread]?.check(context) { reader.isRunning(now) }
@@ -89,6 +91,14 @@ struct PoolSupervisor {
         let next = detector.isQuiet ? Self.idleInterval : self.interval(threshold, at: now)
         due = min(now &+ next, max(check, context.now()))
         return due
+    }
+
+    /// Returns whether a pool is among the loops: there may be thousands, and most passes come for one of them.
+    private mutating func hasPools(_ context: WatchdogContext) -> Bool {
+        if context.changesOfLoops != known.changes {
+            known = (context.changesOfLoops, !WatchedPools(context).isEmpty)
+        }
+        return known.hasPools
     }
 
     /// Begins the report of a pinned thread; returns `false` if it is to have none.
@@ -225,13 +235,12 @@ private struct PinnedThread {
 enum ToolWait {
     /// The id of a process's first task, which the async `main` of a tool is.
     static let mainTask: UInt64 = 1
-    private static let expected: Set = [
-        "wait4", "waitid", "poll", "ppoll", "epoll_wait", "epoll_pwait", "select", "pselect6",
-        "rt_sigtimedwait", "rt_sigsuspend", "pause",
-    ]
+    private static let expected = StallReport.loopWaits.union([
+        "wait4", "waitid", "select", "pselect6", "rt_sigtimedwait", "rt_sigsuspend", "pause",
+    ])
 
     /// Returns whether the main task of a tool reads standard input, or waits for a child, maybe in a run loop, or a signal.
-    static func isExpected(task: UInt64?, in call: SystemCall?) -> Bool {
+    static func isExpected(task: UInt64, in call: SystemCall?) -> Bool {
         guard task == mainTask, let call else { return false }
         return expected.contains(call.name) || call.name == "read" && call.argument(0) == 0
     }

@@ -88,8 +88,9 @@ struct TurnLog {
     mutating func add(_ sample: StallRecord.Sample, _ observations: [Observation] = []) {
         samples.add(sample)
         // A stop that was not permitted was not tried.
-        let isTried = sample.wasStopPermitted
-        mayStop = (try? sample.stack.get()) != nil || sample.isPassingFailure || sample.isPending || !isTried && mayStop
+        mayStop =
+            (try? sample.stack.get()) != nil || sample.isPassingFailure || sample.isPending
+            || !sample.wasStopPermitted && mayStop
         observe(observations)
     }
 

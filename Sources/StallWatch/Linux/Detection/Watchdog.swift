@@ -121,14 +121,13 @@ final class Watchdog: Sendable {
                     suppressed: timekeeper.reason)
                 schedule.update(index, supervisors[index].outcome(due: due), at: time)
             }
-            let isStarved = supervisors.contains {
-                $0.loop.source.kind == .cooperativePool && $0.detector.stall != nil
-            }
             var nextLook = UInt64.max
             context.timeCheck {
                 nextLook = pool.look(
                     at: now(), countingFrom: timekeeper.countingFrom, isForced: !requests.isEmpty,
-                    isStarved: isStarved, context)
+                    isStarved: supervisors.contains {
+                        $0.loop.source.kind == .cooperativePool && $0.detector.stall != nil
+                    }, context)
             }
             context.threads.peers.begin()
             // The first look comes before it: it may take some 10 ms.
@@ -165,7 +164,7 @@ final class Watchdog: Sendable {
             supervisors.append(LoopSupervisor(loop, context))
             schedule.add(loop.recorder)
         }
-        context.loops += changes.added
+        if !changes.added.isEmpty { context.loops += changes.added }
         guard !changes.removed.isEmpty else { return true }
         // Not by the label, with which a loop may have been added meanwhile.
         let removed = Set(changes.removed.map { ObjectIdentifier($0.recorder) })

@@ -20,7 +20,9 @@ final class WatchdogContext {
     /// The longest wait for the names of waits before a dump of all threads, in nanoseconds.
     private static let patience: UInt64 = 100_000_000
     let threads: ProcessThreads
-    var loops: [LoopMonitor] = []
+    var loops: [LoopMonitor] = [] { didSet { changesOfLoops &+= 1 } }
+    /// How often ``loops`` has changed.
+    private(set) var changesOfLoops = 0
     var tasks: CapturedTasks?
 
     init(
