@@ -11,6 +11,11 @@ package enum UnixSocketPeer {
         return peer.process
     }
 
+    /// Returns the number in `socket:[4711]`; `nil` for the link of another file.
+    package static func number(inLink link: String) -> Substring? {
+        link.hasPrefix("socket:[") && link.hasSuffix("]") ? link.dropFirst(8).dropLast() : nil
+    }
+
     package static func isUnix(_ descriptor: Int32) -> Bool {
         var (family, length): (Int32, socklen_t) = (0, socklen_t(MemoryLayout<Int32>.size))
         return getsockopt(descriptor, SOL_SOCKET, SO_DOMAIN, &family, &length) == 0 && family == AF_UNIX

@@ -119,6 +119,11 @@ import Testing
 }
 
 @Suite struct UnixSocketPeerTests {
+    @Test func `only a link to a socket has a number`() {
+        #expect(UnixSocketPeer.number(inLink: "socket:[4711]") == "4711")
+        #expect(UnixSocketPeer.number(inLink: "pipe:[4711]") == nil)
+    }
+
     private func message(type: UInt8 = 20, inode: UInt8 = 5, length: UInt8 = 48, attributes: [UInt8]) -> [UInt8] {
         [length, 0, 0, 0, type, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0] + [1, 1, 1, 0, inode, 0, 0, 0, 9, 9, 9, 9, 9, 9, 9, 9]
             + attributes

@@ -15,18 +15,13 @@ struct ControlClient {
     /// Returns the path of a process's control socket, as the tool reaches it; `nil` if it has none.
     var socketPath: String? {
         let sockets = (directoryEntries("/proc/\(pid)/fd") ?? []).compactMap { entry in
-            readLink("/proc/\(pid)/fd/\(entry.name)").flatMap(Self.socketNumber)
+            readLink("/proc/\(pid)/fd/\(entry.name)").flatMap(UnixSocketPeer.number(inLink:))
         }
         // A machine with many sockets has a long table.
         let table = readSmallFile("/proc/\(pid)/net/unix", limit: 16 << 20) ?? ""
         let path = Self.controlPath(in: table, ofSockets: Set(sockets))
         // The process may have another root directory.
         return path.map { "/proc/\(pid)/root\($0)" }
-    }
-
-    /// Returns the number in `socket:[4711]`; `nil` for the link of another file.
-    static func socketNumber(_ link: String) -> Substring? {
-        link.hasPrefix("socket:[") && link.hasSuffix("]") ? link.dropFirst(8).dropLast() : nil
     }
 
     /// The path of the control socket among sockets with these numbers, by the contents of /proc/net/unix.

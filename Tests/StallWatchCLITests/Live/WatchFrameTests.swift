@@ -217,11 +217,6 @@ import TextOutput
         #expect(ControlClient.controlPath(in: Self.table, ofSockets: ["101"]) == "/run/a b/stallwatch-7.socket")
         #expect(ControlClient.controlPath(in: Self.table, ofSockets: ["102", "103", "104"]) == nil)
     }
-
-    @Test func `only a link to a socket has a number`() {
-        #expect(ControlClient.socketNumber("socket:[4711]") == "4711")
-        #expect(ControlClient.socketNumber("pipe:[4711]") == nil)
-    }
 }
 
 @Suite struct TaskStandingsTests {

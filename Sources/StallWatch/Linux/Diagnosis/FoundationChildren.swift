@@ -7,9 +7,8 @@ import StackCapture
 /// `Process.waitUntilExit()` runs the thread's loop; other threads notice the end (Process.swift and CFSocket.c of
 /// swift-corelibs-foundation). `Process.run()` makes a pair of sockets, leaves one to the child, and closes its own copy of
 /// that one. One thread polls the other sockets of all children with select(2), beside a pair of its own: of Unix sockets, or
-/// of datagram sockets that are connected to each other over loopback. When a child's
-/// socket is closed, a second thread waits for that child with wait4(2). So the awaited child has the other end of such a
-/// socket open, or a thread waits for it.
+/// of datagram sockets that are connected to each other over loopback. When a child's socket is closed, a second thread waits
+/// for that child with wait4(2). So the awaited child has the other end of such a socket open, or a thread waits for it.
 struct FoundationChildren: Hashable, Sendable {
     static let maximumThreads = 256
     /// The largest number of a descriptor that is read of a call, plus one.
@@ -52,11 +51,11 @@ extension FoundationChildren {
             guard let text = readSmallFile("/proc/self/task/\(thread)/syscall"),
                 let call = ThreadActivity(systemCallFile: text)?.call
             else { continue }
-            if ["wait4", "waitid"].contains(call.name) { awaited += [call.awaitedChild].compactMap(\.self) }
+            if ["wait4", "waitid"].contains(call.name), let child = call.awaitedChild { awaited.append(child) }
             guard let polled = Self.polled(by: call, memory) else { return nil }
             if polled.contains(where: Self.isConnectedOverLoopback) { hasLoopbackPair = true }
             sockets += polled.filter { UnixSocketPeer.process(of: $0) == getpid() }.compactMap {
-                readLink("/proc/self/fd/\($0)").flatMap { UInt32($0.dropFirst("socket:[".count).dropLast()) }
+                readLink("/proc/self/fd/\($0)").flatMap(UnixSocketPeer.number(inLink:)).flatMap { UInt32($0) }
             }
         }
         sockets.sort()

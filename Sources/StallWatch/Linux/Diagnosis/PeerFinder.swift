@@ -24,10 +24,13 @@ struct PeerQuestion: Hashable, Sendable {
 
     /// Reads what the call, in `Process.waitUntilExit()` or not, waits for in this process only; `nil` if that is nothing
     /// that others have.
-    init?(_ call: SystemCall, of thread: Int32, runs: UInt64, _ memory: any MemoryReading, untilExit: Bool = false) {
+    init?(
+        _ call: SystemCall, of thread: Int32, runs: UInt64, _ memory: any MemoryReading,
+        untilExit: @autoclosure () -> Bool = false
+    ) {
         guard showsOwnThreads else { return nil }
         (self.thread, self.runs) = (thread, runs)
-        if Self.waitsOfLoops.contains(call.name), untilExit {
+        if StallReport.loopWaits.contains(call.name), untilExit() {
             let children = FoundationChildren(memory)
             // The thread wakes every 50 ms: while the sockets are the same, so is the answer. Numbers of processes return.
             if children?.awaited == [] { self.runs = 0 }
@@ -69,7 +72,6 @@ struct PeerQuestion: Hashable, Sendable {
         }
     }
 
-    private static let waitsOfLoops: Set = ["poll", "ppoll", "epoll_wait", "epoll_pwait"]
     /// F_GETPIPE_SZ of fcntl(2).
     private static let getPipeCapacity: Int32 = 1032
 }
@@ -186,11 +188,7 @@ struct PeerFinder {
     }
 
     private static func child(of awaited: FoundationChildren?, _ since: UInt64) -> Step {
-        // A filter of system calls may end the process for a call that few programs make.
-        let isFiltered = ProcessStatus.mayHaveFilter(readSmallFile("/proc/self/status") ?? "")
-        let files = (isFiltered ? [] : awaited?.sockets ?? []).compactMap { socket in
-            UnixSocketPeer.inode(ofPeerOf: socket).map { WantedFile(link: "socket:[\($0)]") }
-        }
+        let files = awaited?.sockets.compactMap(otherEnd) ?? []
         guard let awaited, files.count == awaited.sockets.count else {
             return .done(PeerAnswer(reason: "the system does not show who has the sockets of this process's children"))
         }
@@ -212,6 +210,13 @@ struct PeerFinder {
 
     // MARK: - Other ends
 
+    /// Returns the socket at the other end of one with this inode; `nil` if the kernel does not tell, or may not be asked.
+    private static func otherEnd(of socket: UInt32) -> WantedFile? {
+        // A filter of system calls may end the process for a call that few programs make.
+        guard !ProcessStatus.mayHaveFilter(readSmallFile("/proc/self/status") ?? "") else { return nil }
+        return UnixSocketPeer.inode(ofPeerOf: socket).map { WantedFile(link: "socket:[\($0)]") }
+    }
+
     private static func socket(_ link: String, madeBy maker: Int32?, of thread: Int32, _ since: UInt64) -> Step {
         var answerByMaker: PeerAnswer {
             switch maker {
@@ -225,11 +230,9 @@ struct PeerFinder {
                 return peer.map { PeerAnswer(peers: [$0]) } ?? PeerAnswer(reason: "the process that made it has ended")
             }
         }
-        // A filter of system calls may end the process for a call that few programs make.
-        guard !ProcessStatus.mayHaveFilter(readSmallFile("/proc/self/status") ?? ""),
-            let number = UInt32(link.dropFirst(8).dropLast()), let other = UnixSocketPeer.inode(ofPeerOf: number)
-        else { return .done(answerByMaker) }
-        let wanted = WantedFile(link: "socket:[\(other)]")
+        guard let wanted = UnixSocketPeer.number(inLink: link).flatMap({ UInt32($0) }).flatMap(otherEnd) else {
+            return .done(answerByMaker)
+        }
         return .search([wanted], first: [getpid()] + (maker.map { [$0] } ?? [])) { search in
             search[wanted].isEmpty ? answerByMaker : answer(search[wanted], .otherEnd, of: thread, since, or: "")
         }

@@ -207,8 +207,12 @@ struct StallDiagnostician {
             observation.lock = LockOwnerResolver(threads: threads, memory: memory, peers: peers, mayStop: isLate)
                 .follow(thread, stack: stack, since: firstTime(of: reading))
         }
-        let untilExit = stack.map { WaitFunctionNames.shared.isWaitUntilExit($0.frames, in: threads.images()) } ?? false
-        if let peers, let question = PeerQuestion(call, of: thread, runs: reading.runs, memory, untilExit: untilExit) {
+        if let peers,
+            let question = PeerQuestion(
+                call, of: thread, runs: reading.runs, memory,
+                untilExit: stack.map { WaitFunctionNames.shared.isWaitUntilExit($0.frames, in: threads.images()) }
+                    ?? false)
+        {
             peers.ask(question, since: firstTime(of: reading))
             observation.question = question
         }
