@@ -206,6 +206,18 @@ package struct GuardedMemory: MemoryReading {
         var bytes = [UInt8](repeating: 0, count: count)
         return cunwind_read_memory(address, &bytes, count) ? bytes : nil
     }
+
+    /// Where an object of the module Dispatch has its only property, after type and reference count: the address of the C object.
+    private static let wrappedOffset: UInt64 = 16
+
+    /// Returns the address of the C object of a `DispatchQueue` or `DispatchGroup`, which is not confirmed; `nil` if it cannot be
+    /// read.
+    package func dispatchObject(of wrapper: AnyObject) -> UInt64? {
+        // Only read while `wrapper` exists.
+        withExtendedLifetime(wrapper) {
+            word(at: UInt64(UInt(bitPattern: Unmanaged.passUnretained(wrapper).toOpaque())) + Self.wrappedOffset)
+        }
+    }
 }
 
 // MARK: - C values to Swift values

@@ -13,8 +13,6 @@ package struct QueueCalibration: Sendable, Equatable {
 
     /// The most queues that run inside each other on one thread and are followed.
     static let maximumQueues = 8
-    /// The only property of a `DispatchQueue`, after type and reference count: the address of the C object.
-    private static let wrappedOffset: UInt64 = 16
 
     /// Calibrates, in under a millisecond, on two short-lived threads: a pool that is stuck does not matter.
     package init() {
@@ -28,12 +26,9 @@ package struct QueueCalibration: Sendable, Equatable {
     private static func find() -> [Int64] {
         let (outer, inner) = (DispatchQueue(label: "stallwatch.outer"), DispatchQueue(label: "stallwatch.inner"))
         let memory = GuardedMemory()
-        func address(of queue: DispatchQueue) -> UInt64 {
-            let object = UInt64(UInt(bitPattern: Unmanaged.passUnretained(queue).toOpaque()))
-            return memory.word(at: object + wrappedOffset) ?? 0
-        }
-        let (around, within) = (address(of: outer), address(of: inner))
-        guard around != 0, within != 0 else { return [] }
+        guard let around = memory.dispatchObject(of: outer), let within = memory.dispatchObject(of: inner),
+            around != 0, within != 0
+        else { return [] }
         // Nothing else uses these queues, so neither call waits.
         let places = outer.sync {
             inner.sync {

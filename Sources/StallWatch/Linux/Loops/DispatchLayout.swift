@@ -41,8 +41,6 @@ enum DispatchLayout {
     /// Returns whether a queue with this state is suspended and no thread runs it (DISPATCH_QUEUE_SUSPEND_BITS_MASK).
     static func isSuspended(_ state: UInt64) -> Bool { state & 0xff80_0000_0000_0000 != 0 && state & ownerMask == 0 }
     static let labelOffset: UInt64 = 72
-    /// The only property of a `DispatchQueue`, after type and reference count: the address of the C object.
-    static let wrappedOffset: UInt64 = 16
     /// The most queues that are followed from target to target.
     static let maximumTargets = 8
 
@@ -80,12 +78,9 @@ enum DispatchLayout {
 
     /// The first word of each dispatch group, which is its type, read from a group of the monitor's own.
     static let groupType: UInt64? = {
-        let group = DispatchGroup()
-        // Only read while `group` exists.
-        let object = UInt64(UInt(bitPattern: Unmanaged.passUnretained(group).toOpaque()))
-        return withExtendedLifetime(group) {
-            GuardedMemory().word(at: object + wrappedOffset).flatMap { GuardedMemory().word(at: $0) }
-        }
+        let (group, memory) = (DispatchGroup(), GuardedMemory())
+        // The C object exists as long as `group` does.
+        return withExtendedLifetime(group) { memory.dispatchObject(of: group).flatMap { memory.word(at: $0) } }
     }()
 
     /// Returns the group whose generation number is at an address; `nil` if there is none, or the type is not known.

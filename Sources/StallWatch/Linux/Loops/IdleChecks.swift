@@ -31,7 +31,7 @@ final class GlobalQueueIdleCheck: IdleCheck {
     private let memory = GuardedMemory()
 
     init(_ queue: DispatchQueue) {
-        guard let address = QueueOwner.address(of: queue),
+        guard let address = GuardedMemory().dispatchObject(of: queue),
             DispatchLayout.label(of: address, memory) == queue.label,
             DispatchLayout.width(of: address, memory) == DispatchLayout.poolWidth
         else {
@@ -69,7 +69,7 @@ final class TaskPoolIdleCheck: IdleCheck {
     /// The heartbeats that wait in the queue.
     let pending = Atomic<Int>(0)
     /// Whether the labels of queues are read right, as that of one that is known.
-    private static let readsLabels = QueueOwner.address(of: .main).map {
+    private static let readsLabels = GuardedMemory().dispatchObject(of: DispatchQueue.main).map {
         DispatchLayout.label(of: $0, GuardedMemory()) == DispatchQueue.main.label
     }
 
@@ -208,18 +208,12 @@ final class QueueOwner: IdleCheck {
         guard state.load(ordering: .relaxed) == 0 else { return }
         // The layout may be another one: until it is confirmed, every word is read through the kernel.
         let memory = GuardedMemory()
-        guard let wrapped = Self.address(of: queue),
+        guard let wrapped = memory.dispatchObject(of: queue),
             case let address = wrapped &+ DispatchLayout.stateOffset,
             address.isMultiple(of: UInt64(MemoryLayout<UInt64>.alignment)), let word = memory.word(at: address),
             word & DispatchLayout.ownerMask == UInt64(clinux_gettid())
         else { return }
         state.store(UInt(address), ordering: .relaxed)
-    }
-
-    /// Returns the address of a queue's C object, which is not confirmed; `nil` if it cannot be read.
-    static func address(of queue: DispatchQueue) -> UInt64? {
-        let object = UInt64(UInt(bitPattern: Unmanaged.passUnretained(queue).toOpaque()))
-        return GuardedMemory().word(at: object + DispatchLayout.wrappedOffset)
     }
 
     func isIdle(thread: Int32?, lastDelay: UInt64) -> Bool { isIdle }

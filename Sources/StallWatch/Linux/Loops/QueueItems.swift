@@ -22,7 +22,7 @@ struct QueueItems: Equatable, Sendable {
 
     static var learned: QueueItems? { state.withLock { $0 } }
     private static let state = Mutex<QueueItems?>(nil)
-    private static let mainQueue = QueueOwner.address(of: .main).flatMap {
+    private static let mainQueue = GuardedMemory().dispatchObject(of: DispatchQueue.main).flatMap {
         DispatchLayout.label(of: $0, GuardedMemory()) == mainLabel ? $0 : nil
     }
 
@@ -70,7 +70,7 @@ struct QueueItems: Equatable, Sendable {
     }()
 
     private static func search() -> QueueItems? {
-        guard let queue = QueueOwner.address(of: sample) else { return nil }
+        guard let queue = GuardedMemory().dispatchObject(of: sample) else { return nil }
         for head in stride(from: 0, to: 8 * searchedWords, by: 8) where head != DispatchLayout.itemsOffset {
             for next: UInt64 in [16, 8, 24] {
                 let layout = QueueItems(head: head, next: next)

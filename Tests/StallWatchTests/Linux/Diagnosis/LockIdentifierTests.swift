@@ -300,9 +300,7 @@ private func identify(
         let group = DispatchGroup()
         for _ in 0..<3 { group.enter() }
         group.leave()
-        // Only read while `group` exists.
-        let object = UInt64(UInt(bitPattern: Unmanaged.passUnretained(group).toOpaque()))
-        let wrapped = try #require(GuardedMemory().word(at: object + DispatchLayout.wrappedOffset))
+        let wrapped = try #require(GuardedMemory().dispatchObject(of: group))
         let generation = wrapped + DispatchLayout.generationOffset
         #expect(DispatchLayout.entries(ofGroupWaitedForAt: generation, GuardedMemory()) == 2)
         for _ in 0..<2 { group.leave() }
