@@ -12,6 +12,21 @@ extension Scenario {
         .quiet("cured-" + rule, summary) { context in try await run(context, context.threshold * 2) }
     }
 
+    /// A scenario in which a lock's owner works before it takes the lock.
+    private static func curedOwner(
+        _ rule: String, _ summary: String, does work: @escaping @Sendable (Duration) -> Void
+    ) -> Scenario {
+        cured(rule, summary) { _, stall in
+            let lock = PthreadLock()
+            let owner = Task.detached {
+                work(stall)
+                lock.pass()
+            }
+            _ = await MainLoop.mainQueue { waitForTheLock(lock) }
+            await owner.value
+        }
+    }
+
     /// A scenario in which the work of a stall was moved off the loop.
     private static func moved<Resource: Sendable>(
         _ rule: String, _ summary: String, _ make: @escaping @Sendable (ScenarioContext, Duration) throws -> Resource,
@@ -65,15 +80,7 @@ extension Scenario {
             _ = await MainLoop.timer(takeBoth)
             await other.value
         },
-        cured("ownerWaits", "the owner of a lock sleeps before it takes it") { _, stall in
-            let lock = PthreadLock()
-            let owner = Task.detached {
-                sleepTooLong(for: stall)
-                lock.pass()
-            }
-            _ = await MainLoop.mainQueue { waitForTheLock(lock) }
-            await owner.value
-        },
+        curedOwner("ownerWaits", "the owner of a lock sleeps before it takes it", does: sleepTooLong(for:)),
         cured("semaphoreInTask", "a task on the main actor awaits a continuation") { _, stall in
             await Task { @MainActor in
                 await withCheckedContinuation { reply in
@@ -101,15 +108,7 @@ extension Scenario {
             }
             _ = await MainLoop.mainQueue { waitForTheLock(lock) }
         },
-        cured("ownerComputes", "the owner of a lock computes before it takes it") { _, stall in
-            let lock = PthreadLock()
-            let owner = Task.detached {
-                spinTheCPU(for: stall)
-                lock.pass()
-            }
-            _ = await MainLoop.mainQueue { waitForTheLock(lock) }
-            await owner.value
-        },
+        curedOwner("ownerComputes", "the owner of a lock computes before it takes it", does: spinTheCPU(for:)),
         cured("queue", "a busy queue gets a block that calls back") { _, stall in
             let queue = await DispatchQueue.busy(for: stall)
             await MainLoop.untilDone { queue.async(execute: $0) }

@@ -1,0 +1,327 @@
+@testable import StallReports
+
+// The right stall and the near miss of each rule.
+
+extension AdviceTests {
+    /// The rule, the stall it is for, a part of the sentence, and the near miss with the rule that it has instead.
+    typealias Case = (rule: String, right: Stall, words: String, near: Stall, other: String)
+
+    static let cases: [Case] = lockCases + callCases + workCases + wholeCases
+
+    static let lockCases: [Case] = [
+        (
+            "selfDeadlock", Stall(kind: .deadlock, lock: lock(.pthreadMutex, [owner(10)], isDeadlock: true)),
+            "again in load() (Store.swift:12)",
+            Stall(kind: .deadlock, lock: lock(.pthreadMutex, [owner(11)], isDeadlock: true)), "circle"
+        ),
+        (
+            "lockOrder",
+            Stall(
+                kind: .deadlock,
+                lock: lock(.pthreadMutex, [owner(11, waitsFor: .swiftMutex), owner(10)], isDeadlock: true)),
+            "load() (Store.swift:12) holds one and waits for the other, save() (Disk.swift:7)",
+            Stall(
+                kind: .deadlock,
+                lock: lock(
+                    .pthreadMutex, [owner(11, stack: nil, waitsFor: .swiftMutex), owner(10)], isDeadlock: true)),
+            "circle"
+        ),
+        (
+            "circle",
+            Stall(
+                kind: .deadlock,
+                lock: lock(
+                    .pthreadMutex,
+                    [owner(11, waitsFor: .swiftMutex), owner(12, waitsFor: .swiftMutex), owner(10)], isDeadlock: true)),
+            "in one order everywhere: they are taken in save() (Disk.swift:7).",
+            Stall(
+                kind: .deadlock,
+                lock: lock(.pthreadMutex, [owner(11, waitsFor: .swiftMutex), owner(10)], isDeadlock: true)), "lockOrder"
+        ),
+        (
+            "circle",
+            Stall(
+                kind: .deadlock,
+                lock: lock(.pthreadMutex, [owner(11, waitsFor: .dispatchQueue), owner(10)], isDeadlock: true)),
+            "Do not call sync in save() (Disk.swift:7)",
+            Stall(kind: .lock, lock: lock(.dispatchQueue, [owner(11)])), "queue"
+        ),
+        (
+            "inversion",
+            Stall(
+                kind: .lock,
+                lock: lock(.pthreadMutex, [owner(inversion: .init(nice: 10, waiterNice: 0, queue: "export"))])),
+            "Raise the QoS of the queue \"export\"",
+            Stall(kind: .lock, lock: lock(.pthreadMutex, [owner(isRunning: true)])), "ownerComputes"
+        ),
+        (
+            "resumeUnderLock",
+            Stall(
+                kind: .deadlock,
+                lock: lock(.pthreadMutex, [owner(11, waitsFor: .swiftTaskStatus), owner(10)], isDeadlock: true),
+                outer: "swift_task_cancel", ownersOuter: "swift_continuation_resume"),
+            "Resume task 91 \"dns\" in save() (Disk.swift:7) after",
+            Stall(
+                kind: .deadlock,
+                lock: lock(.pthreadMutex, [owner(11, waitsFor: .swiftTaskStatus), owner(10)], isDeadlock: true),
+                outer: "swift_task_cancel"), "circle"
+        ),
+        (
+            "resumeUnderLock",
+            Stall(
+                kind: .deadlock,
+                lock: lock(.swiftTaskStatus, [owner(11, waitsFor: .pthreadMutex), owner(10)], isDeadlock: true),
+                outer: "swift_continuation_resume", ownersOuter: "swift_task_cancel"),
+            "Resume task 91 \"dns\" in load() (Store.swift:12) after",
+            Stall(
+                kind: .deadlock,
+                lock: lock(.swiftTaskStatus, [owner(11, waitsFor: .pthreadMutex), owner(10)], isDeadlock: true)),
+            "circle"
+        ),
+        (
+            "ownerWaits", Stall(kind: .lock, lock: lock(.swiftMutex, [owner(call: call("fsync", "/db/wal"))])),
+            "call of fsync(/db/wal) in save() (Disk.swift:7)",
+            Stall(kind: .lock, lock: lock(.swiftMutex, [owner(isRunning: true, call: call("fsync", "/db/wal"))])),
+            "ownerComputes"
+        ),
+        (
+            "ownerComputes", Stall(kind: .lock, lock: lock(.swiftMutex, [owner(isRunning: true)])),
+            "Make the section in save() (Disk.swift:7) shorter",
+            Stall(kind: .lock, lock: lock(.swiftMutex, [owner(call: call("nanosleep"))])), "ownerWaits"
+        ),
+        (
+            "queue", Stall(kind: .lock, lock: lock(.dispatchQueue, [owner(isRunning: true)])),
+            "Do not wait for the dispatch queue in load() (Store.swift:12)",
+            Stall(kind: .lock, lock: lock(.swiftMutex, [owner(isRunning: true)])), "ownerComputes"
+        ),
+        (
+            "initializer", Stall(kind: .lock, lock: lock(.once, [owner(call: call("nanosleep"))])),
+            "Run the initializer in save() (Disk.swift:7) early",
+            Stall(kind: .lock, lock: lock(.swiftMutex, [owner(call: call("nanosleep"))])), "ownerWaits"
+        ),
+        (
+            "join", Stall(kind: .lock, lock: lock(.threadJoin, [owner(call: call("nanosleep"))])), "end of a thread",
+            Stall(kind: .lock, lock: lock(.semaphore, [])), "signal"
+        ),
+        (
+            "semaphoreInTask", Stall(kind: .lock, lock: lock(.dispatchSemaphore, []), isInTask: true),
+            "withCheckedContinuation", Stall(kind: .lock, lock: lock(.dispatchSemaphore, [])), "signal"
+        ),
+        (
+            "group", Stall(kind: .lock, lock: lock(.dispatchGroup, [])), "group.notify(queue: .main)",
+            Stall(kind: .lock, lock: lock(.semaphore, [])), "signal"
+        ),
+        (
+            "signal", Stall(kind: .lock, lock: lock(.condition, [])), "instead of waiting in load() (Store.swift:12)",
+            Stall(kind: .lock, lock: lock(.pthreadMutex, [])), "held"
+        ),
+        (
+            "fileLock", Stall(kind: .lock, call: call("flock", "/db/lock"), lock: lock(.file, [])), "LOCK_NB",
+            Stall(kind: .lock, lock: lock(.pthreadMutex, [])), "held"
+        ),
+        (
+            "libraryLock", Stall(kind: .lock, lock: lock(.stdio, [owner(call: call("write", "pipe:[4]"))])),
+            "(it is in save() (Disk.swift:7))", Stall(call: call("write", "pipe:[4]")), "stream"
+        ),
+        (
+            "libraryLock", Stall(kind: .lock, lock: lock(.dynamicLinker, [])), "libraries before the loop runs",
+            Stall(kind: .lock, lock: lock(.futex, [])), "held"
+        ),
+        (
+            "held", Stall(kind: .lock, lock: lock(.pthreadReadWriteLock, [])), "stallwatch stacks 4",
+            Stall(kind: .lock, lock: lock(.pthreadReadWriteLock, [owner(isRunning: true)])), "ownerComputes"
+        ),
+    ]
+
+    static let callCases: [Case] = [
+        (
+            "polling", Stall(kind: .sleep, call: call("clock_nanosleep"), inner: ["libc!usleep", "package!retry()"]),
+            "sleeps between its tries", Stall(kind: .sleep, call: call("clock_nanosleep")), "sleep"
+        ),
+        ("timeout", Stall(kind: .sleep, call: call("poll")), "time limit", Stall(call: call("poll")), "events"),
+        (
+            "sleep", Stall(kind: .sleep, call: call("clock_nanosleep", "500 ms")),
+            "Move the sleep in load() (Store.swift:12) off the loop", Stall(kind: .sleep, call: call("poll")), "timeout"
+        ),
+        (
+            "fsync", Stall(call: call("fdatasync", "/db/wal")), "fdatasync(/db/wal)",
+            Stall(call: call("write", "/db/wal")),
+            "fileWrite"
+        ),
+        (
+            "fileRead", Stall(call: call("read", "/data/big")), "Move the read of /data/big in load()",
+            Stall(call: call("read", "/dev/pts/0")), "stream"
+        ),
+        (
+            "fileWrite", Stall(kind: .cpu, call: call("write", "/data/big"), kernelShare: 0.9), "write to /data/big",
+            Stall(kind: .cpu, call: call("write", "/data/big"), kernelShare: 0.2), "compute"
+        ),
+        (
+            "nameResolution",
+            Stall(call: call("poll", "socket to 1.1.1.1:53"), inner: ["libc!poll", "libc!getaddrinfo"]),
+            "Resolve the name in load()", Stall(call: call("connect", "1.1.1.1:80"), inner: ["libc!connect"]), "socket"
+        ),
+        (
+            "socket", Stall(call: call("recvfrom", "socket to 10.0.0.2:80")), "recvfrom(socket to 10.0.0.2:80)",
+            Stall(call: call("read", "/data/big")), "fileRead"
+        ),
+        (
+            "childPipe", Stall(kind: .syscall, call: call("wait4", "process 9", [childWrites])),
+            "gzip is blocked in a write to its full pipe",
+            Stall(kind: .syscall, call: call("wait4", "process 9", [childWaits])), "child"
+        ),
+        (
+            "child", Stall(kind: .syscall, call: call("waitid", "any child")), "Process.terminationHandler",
+            Stall(kind: .syscall, call: call("ioctl", "/dev/dri/card0")), "call"
+        ),
+        (
+            "child", Stall(call: call("ppoll", nil, [childWaits]), outer: waitUntilExit),
+            "Do not wait for gzip (pid 9) in load()",
+            Stall(
+                call: call("ppoll"), inner: ["libFoundation!__CFRUNLOOP_IS_CALLING_OUT_TO_A_TIMER_CALLBACK_FUNCTION__"],
+                outer: waitUntilExit), "events"
+        ),
+        (
+            "childPipe", Stall(call: call("ppoll", nil, [childWrites]), outer: waitUntilExit),
+            "gzip is blocked in a write to its full pipe",
+            Stall(call: call("ppoll", or: "it may be any of 2 children, such as gzip"), outer: waitUntilExit), "child"
+        ),
+        (
+            "close", Stall(call: call("close", "descriptor 4, which is no longer open")), "without SO_LINGER",
+            Stall(call: call("recvfrom", "socket to /run/x.sock")), "stream"
+        ),
+        (
+            "events", Stall(call: call("epoll_wait", "anon_inode:[eventpoll]")), "Do not call epoll_wait in load()",
+            Stall(kind: .sleep, call: call("poll")), "timeout"
+        ),
+        (
+            "stream", Stall(call: call("write", "pipe:[4]", [own])), "until pipe:[4] has room",
+            Stall(call: call("write", "/data/big")), "fileWrite"
+        ),
+        (
+            "call", Stall(call: call("connect", "/run/x.sock")), "Move the call of connect(/run/x.sock) in load()",
+            Stall(call: call("connect", "10.0.0.2:80")), "socket"
+        ),
+        (
+            "pipe", Stall(call: call("read", "pipe:[4]", [cat])), "Do not wait for cat in load()",
+            Stall(call: call("read", "pipe:[4]", [own])), "stream"
+        ),
+    ]
+
+    static let workCases: [Case] = [
+        (
+            "json", Stall(kind: .cpu, inner: ["libFoundation!JSONDecoder.decode<A>(_:from:)"]), "Move the JSON work",
+            Stall(kind: .cpu, inner: ["JSONDecoder.fake()"]), "compute"
+        ),
+        (
+            "regex", Stall(kind: .cpu, inner: ["regex!Processor.cycle()"]), "regular expression in load()",
+            Stall(kind: .cpu, inner: ["regex!Collection.firstRange(of:)"]), "compute"
+        ),
+        (
+            "regex", Stall(kind: .cpu, inner: ["regex!Processor.cycle()"]), "regular expression in load()",
+            Stall(kind: .cpu, inner: ["regex!Processor.cycle()", "package!parse()"]), "compute"
+        ),
+        (
+            "image", Stall(kind: .cpu, inner: ["libpng!inflate_rows"]), "Move the image work",
+            Stall(kind: .cpu, inner: ["libc!memcpy"]), "compute"
+        ),
+        (
+            "compute", Stall(kind: .cpu), "Move load() (Store.swift:12) off the loop",
+            Stall(kind: .cpu, inner: ["libpng!inflate_rows"]), "image"
+        ),
+        ("contention", Stall(kind: .cpuContention), "than there are CPUs", Stall(kind: .cpu), "compute"),
+        ("quota", Stall(kind: .throttled), "cpu.max", Stall(kind: .cpuContention), "contention"),
+        (
+            "paging", Stall(kind: .paging, majorFaults: 70, pagedFile: "/db/pages"), "touch /db/pages ahead of time",
+            Stall(call: call("read", "/db/pages")), "fileRead"
+        ),
+        (
+            "paging", Stall(kind: .paging), "supplies its pages", Stall(kind: .cpu), "compute"
+        ),
+    ]
+
+    static let wholeCases: [Case] = [
+        (
+            "runLoopInPool",
+            Stall(inner: ["libc!epoll_wait", "libFoundation!CFRunLoopRunSpecific"], loop: .globalQueue),
+            "Give the run loop in load() (Store.swift:12) a thread of its own",
+            Stall(
+                inner: [
+                    "libc!read", "libFoundation!__CFRUNLOOP_IS_CALLING_OUT_TO_A_BLOCK__",
+                    "libFoundation!CFRunLoopRunSpecific",
+                ], loop: .globalQueue), "call"
+        ),
+        (
+            "poolWaits", Stall(kind: .lock, loop: .cooperativePool, reportKind: .starvation), "await instead",
+            Stall(kind: .lock, lock: lock(.semaphore, [])), "signal"
+        ),
+        (
+            "poolWaits", Stall(kind: .sleep, loop: .threadPool, reportKind: .starvation), "a pool of their own",
+            Stall(kind: .lock, lock: lock(.semaphore, [])), "signal"
+        ),
+        (
+            "poolComputes", Stall(kind: .cpu, loop: .globalQueue, reportKind: .starvation), "at a time",
+            Stall(kind: .cpu), "compute"
+        ),
+        (
+            "pinnedBlocked",
+            Stall(kind: .io, call: call("recvfrom", "socket to 10.0.0.1:53"), pool: .init(pinnedThreads: 1)),
+            "load() (Store.swift:12): use an async call",
+            Stall(kind: .lock, lock: lock(.dispatchSemaphore, []), pool: .init(pinnedThreads: 1)), "semaphoreInTask"
+        ),
+        (
+            "pinnedComputing", Stall(kind: .cpu, pool: .init(pinnedThreads: 1, isComputing: true)), "Task.yield()",
+            Stall(kind: .cpu), "compute"
+        ),
+        (
+            "saturation", Stall(reportKind: .saturation, activity: activity()), "Do less in a turn of load()",
+            Stall(kind: .cpu), "compute"
+        ),
+        (
+            "ready", spin(activity(descriptor: "descriptor 7, pipe:[4]")), "Read descriptor 7, pipe:[4] to its end",
+            spin(activity()), "resubmit"
+        ),
+        (
+            "emptyMode", spin(activity(isEmpty: true)), "Add a source or a timer to the mode", spin(activity()),
+            "resubmit"
+        ),
+        (
+            "resubmit", spin(activity()), "what load() (Store.swift:12) submits again",
+            spin(activity(descriptor: "descriptor 7")), "ready"
+        ),
+        (
+            "mode", Stall(reportKind: .modeStarvation, activity: activity(awaited: "default", isTimerDue: true)),
+            "Add the timer to the common modes", spin(activity(isEmpty: true)), "emptyMode"
+        ),
+        (
+            "mode", Stall(reportKind: .modeStarvation, activity: activity(awaited: "default")),
+            "CFRunLoopAddCommonMode", spin(activity(isEmpty: true)), "emptyMode"
+        ),
+        (
+            "notRun", Stall(reportKind: .notRun, activity: activity(awaited: "default", isNotRun: true)),
+            "Run the loop on its thread",
+            Stall(reportKind: .modeStarvation, activity: activity(awaited: "default", isTimerDue: true)), "mode"
+        ),
+        (
+            "continuation", overdue(.continuation, .task, .continuation),
+            "in fetch() (Feed.swift:9), and why that came late",
+            overdue(.deadlock, .task, .task), "taskCircle"
+        ),
+        (
+            "taskCircle", overdue(.deadlock, .task, .task), "they await each other in fetch() (Feed.swift:9)",
+            overdue(.continuation, .continuation), "continuation"
+        ),
+        (
+            "longSleep", overdue(.sleep, .task, .sleep), "Shorten the sleep in fetch() (Feed.swift:9)",
+            overdue(.sleep, .task, .running), "heldUp"
+        ),
+        (
+            "heldUp", overdue(.lock, .task, .running), "Do not block a thread in fetch() (Feed.swift:9)",
+            overdue(.sleep, .sleep), "longSleep"
+        ),
+        (
+            "heldUp", overdue(.cpu, .pool, .running), "Make fetch() (Feed.swift:9) shorter",
+            overdue(.unknown, .pool, .running), "look"
+        ),
+    ]
+}
