@@ -3,14 +3,15 @@ import Synchronization
 
 /// Finds out for whom waits wait, on a thread of its own: the watchdog asks, and comes back for the answer.
 ///
-/// One search is for all waits that were asked about before. The next one begins after a time in proportion, so that
-/// searches of ``OpenFileSearch/maximumTime`` take 50 ms of a second.
+/// One search is for all waits that were asked about before. The next one begins after a time in proportion to what it
+/// took of a CPU, so that searches of ``OpenFileSearch/maximumTime`` take 50 ms of a second.
 final class PeerSearch: Sendable {
     typealias Question = (question: PeerQuestion, since: UInt64)
 
     /// The most waits that are known at one time; answers make room.
     static let maximumQuestions = 64
-    /// The least time from the beginning of a search to that of the next, as a multiple of what it took.
+    /// The least time from the end of a search to the next, as a multiple of its time on a CPU: on a busy machine a
+    /// search lasts longer, and costs no more.
     static let period: UInt64 = 20
     /// The least time between two attempts to start a thread that the system refuses, in nanoseconds.
     private static let patience: UInt64 = 1_000_000_000
@@ -23,9 +24,14 @@ final class PeerSearch: Sendable {
     }
     private let state = Mutex(State())
     private let answers: @Sendable ([Question]) -> [PeerAnswer]
+    private let timeOnCPU: @Sendable () -> UInt64
 
-    init(answers: @escaping @Sendable ([Question]) -> [PeerAnswer] = { PeerFinder.answers(to: $0) }) {
-        self.answers = answers
+    /// Creates a search on a thread whose time on a CPU a clock shows, in nanoseconds.
+    init(
+        answers: @escaping @Sendable ([Question]) -> [PeerAnswer] = { PeerFinder.answers(to: $0) },
+        timeOnCPU: @escaping @Sendable () -> UInt64 = { threadTimeNow() }
+    ) {
+        (self.answers, self.timeOnCPU) = (answers, timeOnCPU)
     }
 
     /// Asks about a wait that began at a time in monotonic nanoseconds, unless it is known; never waits.
@@ -59,14 +65,14 @@ final class PeerSearch: Sendable {
     }
 
     private func search() {
-        let began = monotonicNow()
+        let began = timeOnCPU()
         let questions = state.withLock { state in
             state.waits.filter { $0.value.answer == nil }.map { (question: $0.key, since: $0.value.since) }
         }
         let found = answers(questions)
         state.withLock { state in
             for (asked, answer) in zip(questions, found) { state.waits[asked.question]?.answer = answer }
-            state.next = began &+ (monotonicNow() &- began) &* Self.period
+            state.next = monotonicNow() &+ (timeOnCPU() &- began) &* Self.period
         }
     }
 }

@@ -14,10 +14,13 @@ import Testing
         let asked = Mutex<[[PeerQuestion]]>([])
         let isOwnThread = Mutex(false)
         private let caller = pthread_self()
+        /// What the thread's clock shows; each search takes 50 ms of a CPU.
+        let timeOnCPU = Mutex<UInt64>(0)
 
         func answer(_ questions: [(question: PeerQuestion, since: UInt64)]) -> [PeerAnswer] {
             isOwnThread.withLock { $0 = pthread_equal(pthread_self(), caller) == 0 }
             asked.withLock { $0.append(questions.map(\.question)) }
+            timeOnCPU.withLock { $0 += 50_000_000 }
             return questions.map { PeerAnswer(reason: "thread \($0.question.thread)") }
         }
     }
@@ -26,7 +29,9 @@ import Testing
     private let search: PeerSearch
 
     init() {
-        search = PeerSearch { [searches] in searches.answer($0) }
+        search = PeerSearch(
+            answers: { [searches] in searches.answer($0) },
+            timeOnCPU: { [searches] in searches.timeOnCPU.withLock { $0 } })
     }
 
     private func question(_ thread: Int32, runs: UInt64 = 0) throws -> PeerQuestion {
@@ -63,16 +68,17 @@ import Testing
         #expect(searches.asked.withLock { $0.map(\.count) } == [1, 1])
     }
 
-    @Test func `the next search waits in proportion`() throws {
+    @Test func `the next search waits in proportion to the time on a CPU`() throws {
         let before = monotonicNow()
         search.ask(try question(1), since: before)
         search.begin(at: before)
         try #require(isAnswered(try question(1)))
+        let after = monotonicNow()
         search.ask(try question(2), since: before)
-        search.begin(at: before)
+        search.begin(at: before + 999_999_999)
         #expect(search.answer(to: try question(2)).reason == "the search had not ended")
         #expect(searches.asked.withLock { $0.count } == 1)
-        search.begin(at: .max)
+        search.begin(at: after + 1_000_000_000)
         #expect(isAnswered(try question(2)))
     }
 
