@@ -82,7 +82,7 @@ extension StallReport.Cause {
             return "Blocked for \(blocked) in \(lock.map { lockWait($0, names) } ?? place)\(restOfWait)."
         case .deadlock:
             return lock.map { deadlock($0, names) }
-                ?? "Deadlock: the initializer of a global needs itself, and Swift's runtime waits for it again and again."
+                ?? "The initializer of a global needs itself, and Swift's runtime waits for it again and again."
         default:
             return "Blocked for \(blocked), in waits that no sample caught."
         }
@@ -149,11 +149,9 @@ extension StallReport.Cause {
 
     private func deadlock(_ lock: StallReport.Lock, _ names: CauseNames) -> String {
         let name = lock.kind.named(lock.label)
-        if lock.owners.count == 1, let only = lock.owners.first {
-            return "Deadlock: \(only.thread.inWords) waits for \(name), which it holds itself."
-        }
+        if lock.owners.count == 1 { return "Waits for \(name), which it holds itself." }
         // The last owner closes the cycle: it is a thread that occurs earlier in it.
-        var text = "Deadlock: waits for \(name)"
+        var text = "Waits in a cycle for \(name)"
         for index in lock.owners.indices {
             if index > 0 { text += ", which waits for \(lock.owners[index - 1].awaitedName)" }
             text += " held by \(names.owner(index, of: lock))"
@@ -174,6 +172,7 @@ private struct CauseNames {
     private(set) var awaitsProcess = false
     /// The app's function in which each owner of the lock is, with its line.
     private var owners: [String?] = []
+    private var loop: StallReport.LoopDescription?
 
     /// The indices of owners of the lock that are threads of libdispatch and wait for work.
     private(set) var idle: Set<Int> = []
@@ -187,6 +186,7 @@ private struct CauseNames {
     init(_ report: StallReport) {
         let holders = report.cause?.lock?.owners ?? []
         owners = holders.map { report.place(of: $0) }
+        loop = report.loop
         idle = Set(holders.indices.filter { report.isIdle(holders[$0]) })
         let longest = report.stackShares.max { ($0.value, $1.key) < ($1.value, $0.key) }
         let frames = longest.map { report.provenFrames(ofStack: $0.key) } ?? []
@@ -238,7 +238,8 @@ private struct CauseNames {
     /// A lock's owner: `thread 4711 "worker" in save() (Store.swift:12)`.
     func owner(_ index: Int, of lock: StallReport.Lock) -> String {
         let place = owners.indices.contains(index) ? owners[index] : nil
-        return lock.owners[index].thread.inWords + (place.map { " in \($0)" } ?? "")
+        let thread = lock.owners[index].thread
+        return (loop?.name(of: thread) ?? thread.inWords) + (place.map { " in \($0)" } ?? "")
     }
 }
 
@@ -279,21 +280,6 @@ extension StallReport.SystemCall: CustomStringConvertible {
             "read", "write", "pread64", "pwrite64", "readv", "writev", "preadv", "pwritev", "preadv2", "pwritev2",
             "copy_file_range", "sendfile", "splice", "process_vm_readv", "process_vm_writev",
         ].contains(name)
-    }
-}
-
-extension StallReport.ThreadDescription {
-    package init(id: Int32, name: String? = nil) {
-        self.id = id
-        self.name = name
-    }
-
-    /// `thread 4711 "worker"`, or without the name.
-    package var inWords: String {
-        guard let name else { return "thread \(id)" }
-        // libdispatch names its workers by the last 15 bytes of the global queue's label, such as `oot.default-qos`.
-        let isWorker = name.utf8.count == 15 && (name.hasSuffix("-qos") || name.hasSuffix("-qos.overcommit"))
-        return "thread \(id)" + (isWorker ? " of a dispatch queue" : " \"\(name)\"")
     }
 }
 

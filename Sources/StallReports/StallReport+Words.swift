@@ -291,3 +291,25 @@ public struct SuppressionCounts: Codable, Sendable, Equatable {
         try container.encode(counts.merging(all) { known, _ in known })
     }
 }
+
+extension StallReport.ThreadDescription {
+    package init(id: Int32, name: String? = nil) {
+        self.id = id
+        self.name = name
+    }
+
+    /// `thread 4711 "worker"`, or without the name.
+    package var inWords: String {
+        guard let name else { return "thread \(id)" }
+        // libdispatch names its workers by the last 15 bytes of the global queue's label, such as `oot.default-qos`.
+        let isWorker = name.utf8.count == 15 && (name.hasSuffix("-qos") || name.hasSuffix("-qos.overcommit"))
+        return "thread \(id)" + (isWorker ? " of a dispatch queue" : " \"\(name)\"")
+    }
+}
+
+extension StallReport.LoopDescription {
+    /// The loop's label if the thread runs it; else the thread's id and name.
+    package func name(of thread: StallReport.ThreadDescription) -> String {
+        thread.id == self.thread?.id ? label : thread.inWords
+    }
+}

@@ -173,11 +173,11 @@ import Testing
             [owner(2, "saver", waitsFor: .dispatchQueue, label: "main"), owner(1, "app")], isDeadlock: true)
         #expect(
             sentence(.deadlock, circle)
-                == "Deadlock: waits for the mutex held by thread 2 \"saver\", which waits for the dispatch queue \"main\" "
+                == "Waits in a cycle for the mutex held by thread 2 \"saver\", which waits for the dispatch queue \"main\" "
                 + "held by thread 1 \"app\"."
         )
         let alone = mutex([owner(1, "app", waitsFor: .pthreadMutex)], isDeadlock: true)
-        #expect(sentence(.deadlock, alone) == "Deadlock: thread 1 \"app\" waits for the mutex, which it holds itself.")
+        #expect(sentence(.deadlock, alone) == "Waits for the mutex, which it holds itself.")
     }
 
     @Test func otherCausesAreDescribedWithTheirNumbers() {

@@ -184,6 +184,18 @@ import Testing
                 + "on CPU for 100 ms.")
     }
 
+    @Test func `the thread of the report's own loop has the loop's label`() throws {
+        let owners: [StallReport.LockOwner] = [
+            .init(thread: .init(id: 2, name: "writer"), stack: 1, isRunning: false, waitsFor: .pthreadMutex),
+            .init(thread: .init(id: 4_700, name: "notes"), isRunning: false, waitsFor: .pthreadMutex),
+        ]
+        let lock = StallReport.Lock(kind: .pthreadMutex, isDeadlock: true, owners: owners)
+        #expect(
+            try named(cause(.deadlock, onCPU: 0, blocked: 500, lock: lock))
+                == "Waits in a cycle for the mutex held by thread 2 \"writer\" in writeWAL() (WAL.swift:7), "
+                + "which waits for the mutex held by main.")
+    }
+
     /// A thread of the task pool keeps the number of a lock that one of its tasks has locked and still has.
     @Test(arguments: [
         (["sem_timedwait", "_dispatch_sema4_timedwait", "_dispatch_semaphore_wait_slow"], true),
