@@ -5,8 +5,8 @@ import TextOutput
 extension ReportView {
     /// The lines of the lowest usual terminal, without that of the next prompt.
     static let screenLines = 23
-    /// The lines that frames get at least: source lines further from the place are left out first.
-    private static let leastFrameLines = 5
+    /// The lines that frames get before source lines around the place do, and those that they get in any case.
+    private static let (frameLines, leastFrameLines) = (5, 2)
 
     /// What stalled, why and what to try, where the time went, the source, and the app's frames, as far as they fit.
     var brief: String {
@@ -15,7 +15,7 @@ extension ReportView {
             let lines = source(context: context)
             let above = [headline, split, lines].filter { !$0.isEmpty }
             let room = Self.screenLines - 1 - (above + [more]).joined(separator: "\n").count { $0 == "\n" }
-            if room >= Self.leastFrameLines || context == 0 || lines.isEmpty {
+            if room >= Self.frameLines || context == 0 || lines.isEmpty {
                 let frames = appFrames(lines: max(room, Self.leastFrameLines))
                 return (above + [frames, more]).filter { !$0.isEmpty }.joined(separator: "\n")
             }
@@ -26,8 +26,10 @@ extension ReportView {
     /// The command that shows the whole report, after the one that names functions if some have no name.
     private var more: String {
         let place = folder == ReportFiles.standardFolder ? "" : folder + " "
-        let command = "\(Invocation.name) show \(place)\(report.id.suffix(12)) --all  (the whole report)"
-        return (isUnnamed ? next : "") + paragraph("Next: " + command, indentation: "      ", .faint)
+        let command = "Next: \(Invocation.name) show \(place)\(report.id.suffix(12)) --all"
+        let remark = "  (the whole report)"
+        let isShort = (command + remark).columns <= terminal.width ?? .max
+        return (isUnnamed ? next : "") + paragraph(command + (isShort ? remark : ""), indentation: "      ", .faint)
     }
 
     /// What an operation waits for, each owner of the lock with its innermost frame, and the app's frames of the stack with

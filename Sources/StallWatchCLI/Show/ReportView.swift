@@ -67,24 +67,29 @@ struct ReportView {
 
     var split: String {
         guard let cause = report.cause else { return "" }
-        let parts: [(String, Double, Terminal.Style, Character)] = [
+        typealias Part = (name: String, time: Double, style: Terminal.Style, character: Character)
+        let all: [Part] = [
             ("on CPU", cause.onCPUMilliseconds, .red, "█"),
             ("waiting for a CPU", cause.runQueueMilliseconds, .yellow, "▓"),
             ("blocked", cause.blockedMilliseconds, .blue, "░"),
         ]
-        let total = parts.reduce(0) { $0 + $1.1 }
-        guard total > 0, total.isFinite, parts.allSatisfy({ $0.1 >= 0 }) else { return "" }
-        let width = min(Self.barWidth, max((terminal.width ?? 80) - 2, 10))
-        let widths = Self.shares(parts.map { $0.1 / total }, of: width)
-        let bar = zip(parts, widths).map { part, width in
-            terminal.style(String(repeating: part.3, count: width), part.2)
-        }.joined()
-        let legend = parts.map { name, milliseconds, style, character in
-            let text = " \(name) \(milliseconds.duration) (\((milliseconds / total * 100).whole) %)"
-            return (columns: text.columns + 1, text: terminal.style(String(character), style) + text)
+        let total = all.reduce(0) { $0 + $1.time }
+        guard total > 0, total.isFinite, all.allSatisfy({ $0.time >= 0 }) else { return "" }
+        func words(_ part: Part) -> String {
+            " \(part.name) \(part.time.duration) (\((part.time / total * 100).whole) %)"
         }
-        let isOneLine = legend.reduce(0) { $0 + $1.columns + 2 } <= terminal.width ?? .max
-        return "  \(bar)\n  \(legend.map(\.text).joined(separator: isOneLine ? "  " : "\n  "))\n"
+        func isOneLine(_ parts: [Part]) -> Bool {
+            parts.reduce(0) { $0 + words($1).columns + 3 } <= terminal.width ?? .max
+        }
+        // A part of 0 % is not worth the line that it would take.
+        let parts = isOneLine(all) ? all : all.filter { $0.time / total >= 0.005 }
+        let width = min(Self.barWidth, max((terminal.width ?? 80) - 2, 10))
+        let widths = Self.shares(parts.map { $0.time / total }, of: width)
+        let bar = zip(parts, widths).map { part, width in
+            terminal.style(String(repeating: part.character, count: width), part.style)
+        }.joined()
+        let legend = parts.map { terminal.style(String($0.character), $0.style) + words($0) }
+        return "  \(bar)\n  \(legend.joined(separator: isOneLine(parts) ? "  " : "\n  "))\n"
     }
 
     /// Distributes `width` cells by `shares`, which add up to 1; a share over zero gets at least one.
@@ -194,6 +199,6 @@ struct ReportView {
         let doing = owner.isStarved || owner.isRunning ? ", which \(owner.doing)" : call
         let address = owner.waitsForAddress.map { " at \($0)" } ?? ""
         let wait = owner.waitsFor.map { ", and waits for \($0.named(owner.waitsForLabel))\(address)" } ?? ""
-        return owner.thread.inWords + doing + wait
+        return report.loop.name(of: owner.thread) + doing + wait
     }
 }

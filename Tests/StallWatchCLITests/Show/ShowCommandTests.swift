@@ -78,12 +78,25 @@ import TextOutput
         #expect(bare.contains("     2 __CFRunLoopRun  libc.so.6\n"))
     }
 
-    /// Writes two sources, and a report whose waiter and owner are in them.
-    private func folderWithSources(frames: Int = 0) throws {
+    /// Writes two sources, and a report whose waiter and owner are in them; its texts can be as long as those of real ones.
+    private func folderWithSources(frames: Int = 0, hasLongTexts: Bool = false) throws {
         let waiter = (1...100).map { "    let line\($0) = \($0)" }.joined(separator: "\n")
         let file = try scratch.write("NoteStore.swift", waiter)
         let owner = try scratch.write("WAL.swift", "func writeWAL() {\n    usleep(625_000)\n}\n")
-        var json = ReportFixture(number: 1, repeats: 2, file: file).json
+        let state = hasLongTexts ? "ongoing" : "ended"
+        var json = ReportFixture(number: 1, state: state, repeats: 2, file: file).json
+        if hasLongTexts {
+            let owner = #"thread 4711 \"db-writer\" in writeWAL() (WAL.swift:2), which is in clock_nanosleep(625 ms)"#
+            for (short, long) in [
+                ("in pthread_mutex_lock.", "in pthread_mutex_lock; the mutex is held by \(owner)."),
+                (#""onCPUMilliseconds": 15"#, #""onCPUMilliseconds": 0.412"#),
+                (#""runQueueMilliseconds": 5"#, #""runQueueMilliseconds": 0.051"#),
+                (#""blockedMilliseconds": 480"#, #""blockedMilliseconds": 499.5"#),
+            ] {
+                try #require(json.contains(short))
+                json = json.replacing(short, with: long)
+            }
+        }
         let named = #""function": "writeWAL()", "file": "\#(owner)", "line": 2"#
         json = json.replacing(#""function": "writeWAL()""#, with: named)
         let inner = (0..<frames).map { _ in "1, " }.joined()
@@ -112,13 +125,16 @@ import TextOutput
     }
 
     @Test(arguments: [80, 120, 200], [0, 100]) func `it fits 24 lines`(columns: Int, frames: Int) throws {
-        try folderWithSources(frames: frames)
+        try folderWithSources(frames: frames, hasLongTexts: true)
         let text = try brief(columns: columns)
         let lines = text.split(separator: "\n", omittingEmptySubsequences: false).dropLast()
         #expect(lines.count <= 23, "\(text)")
         #expect(lines.allSatisfy { String($0).columns <= columns }, "\(text)")
         #expect(text.contains("88 │") && text.contains("Held by thread 4711") && text.contains("> 88"), "\(text)")
-        #expect(text.contains("more lines") == (frames > 0), "\(text)")
+        #expect(text.contains("more lines") == (frames > 0 || columns == 80), "\(text)")
+        // Parts of 0 % do not take lines of their own.
+        #expect(text.contains("on CPU 0.412 ms (0 %)") == (columns > 80), "\(text)")
+        #expect(text.contains("░ blocked 500 ms (100 %)\n"), "\(text)")
         #expect(!text.contains("pthread_mutex_lock  libc.so.6") && !text.contains("runtime frame"), "\(text)")
     }
 
