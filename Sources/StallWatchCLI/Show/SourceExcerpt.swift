@@ -11,7 +11,8 @@ struct SourceOptions: ParsableArguments {
     @Option(
         parsing: .unconditionalSingleValue,
         help: ArgumentHelp(
-            "A directory with source files, beside the working directory. Can be repeated.", valueName: "dir"))
+            "A directory with source files, beside the working directory, also of another checkout than the report's. Can be "
+                + "repeated.", valueName: "dir"))
     var sourceRoot: [String] = []
 
     func validate() throws {
@@ -29,14 +30,27 @@ struct SourceFiles: Sendable {
         "swift", "c", "h", "cc", "cpp", "cxx", "c++", "hh", "hpp", "hxx", "inl", "ipp", "m", "mm", "s", "S", "rs",
     ]
     static let maximumBytes = 8 << 20
+    /// A report may name a path with thousands of parts.
+    private static let maximumEnds = 32
 
     private let roots: [String]
 
     init(below directories: [String]) { roots = directories.compactMap(resolvedPath) }
 
-    /// A relative path is looked for in each directory; no lines if the file is not below them, or is too large.
+    /// Returns no lines if the file is not below the directories, or is too large.
+    ///
+    /// A relative path is looked for in each directory, and so are the ends of an absolute one, the longest first: it may be
+    /// of another checkout.
     func lines(of path: String) -> [Substring] {
-        let candidates = path.hasPrefix("/") ? [path] : roots.map { $0 + "/" + path }
+        var candidates = [path]
+        if path.hasPrefix("/") {
+            let parts = path.split(separator: "/")
+            // A name alone says too little: most packages have a main.swift.
+            let ends = parts.indices.dropLast().suffix(Self.maximumEnds).map { parts[$0...].joined(separator: "/") }
+            candidates += ends.flatMap { end in roots.map { $0 + "/" + end } }
+        } else {
+            candidates = roots.map { $0 + "/" + path }
+        }
         for file in candidates.compactMap(resolvedPath) where isShown(file) {
             guard let bytes = try? FileReader.contents(of: file, limit: Self.maximumBytes) else { continue }
             return String(decoding: bytes, as: UTF8.self).split(separator: "\n", omittingEmptySubsequences: false)

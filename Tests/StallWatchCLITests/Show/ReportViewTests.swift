@@ -211,6 +211,24 @@ import Testing
         #expect(try lines(of: file).first == "one")
     }
 
+    @Test(
+        arguments: [
+            ("/ci/notes/Sources/notes/a.swift", "right"), ("/notes/a.swift", "right"),
+            // A name alone is that of many files, and a longer end is that of fewer.
+            ("/ci/a.swift", nil), ("/ci/other/notes/a.swift", "longer"), ("/ci/../notes/../../c.swift", nil),
+        ] as [(String, Substring?)])
+    func `a file of another checkout is found by the end of its path`(path: String, first: Substring?) throws {
+        let directory = try TemporaryDirectory()
+        for (name, text) in [
+            ("a.swift", "wrong"), ("Sources/notes/a.swift", "right"), ("notes/a.swift", "right"),
+            ("other/notes/a.swift", "longer"),
+        ] {
+            try directory.write("root/" + name, text)
+        }
+        try directory.write("c.swift", "secret")
+        #expect(SourceFiles(below: [directory.path + "/root"]).lines(of: path).first == first)
+    }
+
     @Test(arguments: [
         "app/secret.env", "app/Makefile", "app2/b.swift", "c.swift", "app/../c.swift", "/etc/passwd", "app",
         "app/none.swift",
