@@ -123,6 +123,7 @@ enum Invocation {
         guard let first = given.first else { return ["top"] }
         let word = first == "help" && given.count > 1 ? given[1] : first
         if let removed = Removed.failure(given) { throw removed }
+        if first == "-" { return ["top"] + given }
         guard !word.hasPrefix("-"), !commands.contains(word) else { return given }
         if word == first, isThere(word) { return ["top"] + given }
         let suggestion = nearestCommand(to: word).map { " Did you mean '\($0)'?" } ?? ""

@@ -43,7 +43,7 @@ import Testing
         }
     }
 
-    @Test(arguments: [[], ["top"], ["show"], ["show", "1"], ["tree"], ["html"], ["tail"], ["stats"]])
+    @Test(arguments: [[], ["top"], ["show"], ["show", "1"], ["tree"], ["html"], ["stats"]])
     func `without a folder named stalls nothing has stalled`(words: [String]) throws {
         let result = try Tool.run(words, in: try TemporaryDirectory())
         #expect(result.status == 0 && result.output == "", "\(result)")
@@ -64,6 +64,8 @@ import Testing
         #expect(try Tool.run([], in: scratch).output == top)
         #expect(try Tool.run(["stalls"], in: scratch).output == top)
         #expect(try Tool.run(["stalls/"], in: scratch).output.contains("NoteStore.save"))
+        let input = ReportFixture(number: 1).json
+        #expect(try Tool.run(["-"], input: input).output.contains("NoteStore.save"))
     }
 
     @Test func `a path may follow options and never shadows a command`() throws {

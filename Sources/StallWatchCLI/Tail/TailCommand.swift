@@ -10,7 +10,8 @@ struct TailCommand: ParsableCommand {
         abstract: "Follow a report directory: show stalls as they happen.",
         discussion: """
             Shows a stall while it is going on and again when it has ended. On a terminal, the last line shows how long the ongoing \
-            stalls have lasted. Ends with Ctrl-C.
+            stalls have lasted. Without a directory it waits for stalls to appear, so it can be started before the program. Ends \
+            with Ctrl-C.
 
             Examples:
               stallwatch tail
@@ -47,10 +48,18 @@ struct TailCommand: ParsableCommand {
 
     func run() throws {
         let stop = StopRequest.bySignal()
-        let path = try ReportFiles.paths([directory].compactMap(\.self))[0]
+        let path = directory ?? ReportFiles.standardFolder
+        let isNew = directory == nil && FileStatus(path: path) == nil
+        if isNew {
+            StandardError.write("Waiting for \(path)/ to appear. Ctrl-C ends it.\n")
+            while FileStatus(path: path) == nil {
+                guard !stop.isSet, !StandardOutput.isClosed else { return }
+                stop.wait(until: monotonicNow() &+ Self.period)
+            }
+        }
         var follower = FollowedDirectory(watch: try DirectoryWatch(path: path), filter: filters.filter)
         let printer = TailPrinter(terminal: terminalOptions.terminal, isJSON: json)
-        if !all { try follower.poll(printer, skipsEnded: true) }
+        if !all, !isNew { try follower.poll(printer, skipsEnded: true) }
         while !stop.isSet, !StandardOutput.isClosed {
             try follower.poll(printer)
             try printer.showOngoing(follower.ongoing)

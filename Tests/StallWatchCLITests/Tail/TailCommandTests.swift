@@ -66,6 +66,24 @@ import TextOutput
         #expect(following.lines(3).count == 3)
     }
 
+    @Test func `it waits for the standard folder, whose stalls are all new`() throws {
+        var command = try Tool.command(["tail"])
+        command.directory = scratch.path
+        let process = command.process()
+        let paths = try ["output", "errors"].map { try scratch.write($0, "") }
+        process.standardOutput = try FileHandle(forWritingTo: URL(fileURLWithPath: paths[0]))
+        process.standardError = try FileHandle(forWritingTo: URL(fileURLWithPath: paths[1]))
+        try process.run(atMost: Process.timeout)
+        defer { process.kill() }
+        func text(_ path: String) -> String { (try? String(contentsOfFile: path, encoding: .utf8)) ?? "" }
+        #expect(eventually { text(paths[1]) == "Waiting for stalls/ to appear. Ctrl-C ends it.\n" })
+        try scratch.write([ReportFixture(number: 1)], in: "stalls/")
+        #expect(eventually { text(paths[0]).contains("main        stalled for 500 ms ") })
+        process.terminate()
+        process.waitUntilExit()
+        #expect(process.terminationReason == .exit && process.terminationStatus == 0)
+    }
+
     @Test func eventsAsJSON() throws {
         try scratch.write([ReportFixture(number: 1), ReportFixture(number: 2, loop: "storage")], in: "stalls/")
         let following = try Following(scratch, ["--json", "--all", "--loop", "storage"])
