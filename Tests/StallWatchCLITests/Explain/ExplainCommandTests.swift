@@ -10,11 +10,31 @@ import Testing
 
     @Test func `a word prints its page as it is in docs`() throws {
         let scratch = try TemporaryDirectory()
-        for (word, page) in [("lock", "lock"), ("throttled", "contention"), ("saturated", "saturation")] {
+        for (word, page) in [("Lock", "lock"), ("throttled", "contention"), ("saturated", "saturation")] {
             let result = try Tool.run(["explain", word], in: scratch)
             #expect(result.status == 0 && result.errors == "", "\(result)")
             let text = try String(contentsOf: Self.folder.appending(path: page + ".md"), encoding: .utf8)
             #expect(result.output == text)
+        }
+    }
+
+    @Test func `without a word it lists the words`() throws {
+        let result = try Tool.run(["explain"])
+        #expect(result.status == 0 && result.errors == "", "\(result)")
+        #expect(result.output.contains("\nlock            `lock`: the thread waits for a lock\n"), "\(result.output)")
+        #expect(result.output.split(separator: "\n").count == CausePage.words.count)
+    }
+
+    @Test(arguments: CausePage.words) func `prose fits the terminal, and code stays as it is`(word: String) throws {
+        let page = String(decoding: try #require(CausePage.text(word)), as: UTF8.self)
+        let wrapped = CausePage.wrapped(page, to: 80)
+        #expect(wrapped.split { $0.isWhitespace } == page.split { $0.isWhitespace })
+        func parts(_ text: String) -> [[Substring]] {
+            text.components(separatedBy: "```").map { $0.split(separator: "\n", omittingEmptySubsequences: false) }
+        }
+        for (number, (new, old)) in zip(parts(wrapped), parts(page)).enumerated() {
+            if number % 2 == 1 { #expect(new == old) }
+            #expect(number % 2 == 1 || new.allSatisfy { $0.count <= 80 || $0.hasPrefix("|") }, "\(new)")
         }
     }
 
