@@ -16,6 +16,8 @@ struct ReadReports {
 
     /// The most reports and bytes of JSON that are decoded at the same time.
     private static let batch = (reports: 128, bytes: 32 << 20)
+    /// The most skipped reports that are named.
+    static let maximumNamed = 10
 
     /// Passes the reports that match ``filter`` to `body`, in the order of ``ReportFiles/files``.
     ///
@@ -46,7 +48,7 @@ struct ReadReports {
         guard matched == 0 else { return }
         guard filter.ids.isEmpty else {
             let ids = filter.ids.joined(separator: "' or '")
-            throw CommandFailure(.nothing, "No report matches: none has the id '\(ids)'.")
+            throw CommandFailure(.nothing, "No report matches: none has the fingerprint or the id '\(ids)'.")
         }
         throw CommandFailure(.nothing, "No report matches: \(counted(read, "report was", "reports were")) read.")
     }
@@ -65,6 +67,7 @@ struct ReadReports {
         var faulty = 0
         func skip(_ origin: ReportOrigin, _ reason: String) {
             faulty += 1
+            guard faulty <= Self.maximumNamed else { return }
             progress.clear()
             complain("Skipped \(origin.description.printable): \(reason.printable)\n")
         }
@@ -94,6 +97,7 @@ struct ReadReports {
         if repeated > 0 {
             complain("\(counted(repeated, "report was", "reports were")) given twice and counted once.\n")
         }
+        if faulty > Self.maximumNamed { complain("… and \(faulty - Self.maximumNamed) more.\n") }
         if faulty > 0 {
             complain("\(counted(faulty, "report was", "reports were")) skipped, \(read) read.\n")
         }

@@ -146,6 +146,14 @@ import TestSupport
         #expect(strict.status == 65 && strict.errors.hasSuffix("Error: 2 reports are faulty.\n"), "\(strict)")
     }
 
+    @Test func `of many faulty reports ten are named`() throws {
+        for number in 10..<40 { try scratch.write("stall-\(number).json", "{") }
+        let lines = try Tool.run(["top", "."], in: scratch).errors.split(separator: "\n")
+        #expect(lines.count { $0.hasPrefix("Skipped ./stall-") } == 10)
+        let end = ["… and 20 more.", "30 reports were skipped, 0 read.", "Error: No report could be read."]
+        #expect(lines.suffix(3) == end.map { $0[...] }[...], "\(lines)")
+    }
+
     @Test(arguments: readers)
     func noReadableReportIsAnError(command: [String]) throws {
         try scratch.write("stall-1.json", "{")

@@ -285,7 +285,8 @@ import TextOutput
         let result = try Tool.run(["show", ".", digits, "--all"], in: scratch)
         #expect(result.output.contains("\nreport      \(ReportFixture(number: 2).id), "), "\(result)")
         let none = try Tool.run(["show", ".", "ffffffff"], in: scratch)
-        #expect(none.status == 1 && none.errors == "Error: No report matches: none has the id 'ffffffff'.\n")
+        let words = "none has the fingerprint or the id 'ffffffff'"
+        #expect(none.status == 1 && none.errors == "Error: No report matches: \(words).\n")
         try scratch.write([ReportFixture(number: 7)], in: "stalls/")
         #expect(try Tool.run(["show", "9f2c41d0", "--all"], in: scratch).output.contains(ReportFixture(number: 7).id))
     }
