@@ -49,7 +49,7 @@ struct Demo: ParsableCommand {
         try monitor.start()
         let times = chosen.count == 1 ? "once" : "\(chosen.count) times"
         let app = chosen.count == 5 ? "whose main loop freezes five times" : "that freezes \(times)"
-        print("stallwatch-demo: a small app \(app). The limit is 250 ms.\n")
+        print("stallwatch-demo: a small app \(app). Limit: 250 ms.\n")
         MainActor.assumeIsolated {
             let script = Script(chosen, NotesApp(monitor: monitor), screen)
             _ = Timer.scheduledTimer(withTimeInterval: 0.3, repeats: true) { _ in

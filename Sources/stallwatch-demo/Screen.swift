@@ -23,7 +23,13 @@ final class Screen: Sendable {
         case .began(let report):
             // A short freeze is over before its functions have names.
             guard report.state == .ongoing else { return }
-            let doing = report.cause.map { Self.doing[$0.kind] ?? $0.kind.rawValue }
+            let doing = report.cause.map { cause in
+                // Any thread may signal a semaphore: it is no lock.
+                guard cause.kind == .lock, let kind = cause.lock?.kind, !kind.hasOwner else {
+                    return Self.doing[cause.kind] ?? cause.kind.rawValue
+                }
+                return "waits for \(kind.named(nil))"
+            }
             print(line(report, report.kind == .stall ? "is frozen" : report.kind.verbs.present, doing))
         case .ended(let report):
             let verb = report.kind == .stall ? "was frozen for" : report.kind.verbs.past
@@ -52,8 +58,11 @@ final class Screen: Sendable {
     private func line(_ report: StallReport, _ verb: String, _ end: String?) -> String {
         let time = seconds((ContinuousClock.now - began) / .milliseconds(1), 1).padded(to: 8, .right)
         let subject = "\(report.loop.label) \(verb)".padded(to: 28)
-        let function = report.culprit?.function ?? ""
-        return [time, subject, end.map { "\(function.padded(to: 20))  \($0)" } ?? function].joined(separator: "  ")
+        let rest = end.map { "  " + $0 } ?? ""
+        let room = (Terminal.standardOutput.width ?? .max) - time.columns - subject.columns - rest.columns - 4
+        let function = (report.culprit?.function ?? "").truncatedInMiddle(to: max(room, 10))
+        let padded = end == nil ? function : function.padded(to: min(room, 20))
+        return [time, subject, padded + rest].joined(separator: "  ")
     }
 
     private func wrapped(_ label: String, _ text: String) -> String {

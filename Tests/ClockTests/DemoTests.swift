@@ -1,6 +1,7 @@
 import Foundation
 import TestSupport
 import Testing
+import TextOutput
 
 @testable import StallReports
 
@@ -45,6 +46,17 @@ import Testing
         ]
         let (_, reports) = try run(kinds.flatMap { ["--freeze", $0.freeze] })
         #expect(Set(reports.map(\.kind)).isSuperset(of: kinds.map(\.kind)))
+    }
+
+    @Test(.timeLimit(.minutes(20))) func `a semaphore is no lock, and lines fit the terminal`() throws {
+        let demo = try Command(
+            program: Command.product("stallwatch-demo"), arguments: ["--freeze", "lock", "--freeze", "semaphore"],
+            environment: ["COLUMNS": "80"], directory: directory.path
+        ).succeed()
+        let lines = demo.split(separator: "\n").map(String.init)
+        #expect(lines.allSatisfy { $0.columns <= 80 }, "\(demo)")
+        let ofSemaphore = lines.filter { $0.contains("is frozen") && $0.contains("fetchTitle") }
+        #expect(ofSemaphore.allSatisfy { $0.hasSuffix("  waits for a semaphore") }, "\(demo)")
     }
 
     @Test func `fifteen freezes are listed`() throws {
