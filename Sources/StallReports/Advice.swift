@@ -56,12 +56,7 @@ struct AdviceFacts {
             ?? .init(
                 kind: .unknown, confidence: .possible, onCPUMilliseconds: 0, runQueueMilliseconds: 0,
                 blockedMilliseconds: 0, uncertaintyMilliseconds: 0)
-        let shares = report.stackShares
-        let blamed = shares.filter { stack, _ in
-            report.stacks[stack].contains { report.frames[$0].function == report.culprit?.function }
-        }
-        let best = (blamed.isEmpty ? shares : blamed).max { ($0.value, $1.key) < ($1.value, $0.key) }?.key
-        frames = best.map(report.provenFrames) ?? []
+        frames = report.culpritStack.map { report.provenFrames(ofStack: $0.index) } ?? []
     }
 
     /// Whether the cause is more than a possible one, and the culprit explains half of the time or more.

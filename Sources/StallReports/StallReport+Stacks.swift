@@ -225,6 +225,18 @@ extension StallReport {
         }
     }
 
+    /// The stack with the most time, of those with the culprit if it is on one, and its share of the stall's duration.
+    ///
+    /// `nil` without a stack of the stalled turn.
+    package var culpritStack: (index: Int, share: Double)? {
+        let shares = stackShares
+        let blamed = shares.filter { stack, _ in
+            culprit.map { culprit in stacks[stack].contains { frames[$0].function == culprit.function } } ?? false
+        }
+        let most = (blamed.isEmpty ? shares : blamed).max { ($0.value, $1.key) < ($1.value, $0.key) }
+        return most.map { ($0.key, $0.value) }
+    }
+
     /// The share of the stall's duration that each sample stands for; the shares add up to 1, or are all 0.
     ///
     /// Reports of versions that did not measure it have none. There, each moment counts for the nearest sample, and

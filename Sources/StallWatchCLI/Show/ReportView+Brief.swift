@@ -32,21 +32,19 @@ extension ReportView {
         return (isUnnamed ? next : "") + paragraph(command + (isShort ? remark : ""), indentation: "      ", .faint)
     }
 
-    /// What an operation waits for, each owner of the lock with its innermost frame, and the app's frames of the stack with
-    /// the most time; all frames if none is the app's.
+    /// What an operation waits for, each owner of the lock with its innermost frame, and the app's frames of the culprit's
+    /// stack; all frames if none is the app's.
     private func appFrames(lines room: Int) -> String {
-        let shares = report.stackShares
-        let most = shares.max { ($0.value, $1.key) < ($1.value, $0.key) }
         var text = waitChain
         for owner in report.cause?.lock?.owners ?? [] {
             text += paragraph("Held by \(words(for: owner))", .bold)
             if let stack = owner.stack { text += ownFrames(of: stack).first ?? "" }
         }
-        if let most {
-            let own = ownFrames(of: most.key)
-            let part = shares.count > 1 ? " for \((most.value * 100).fixed(0)) % of the time" : ""
+        if let (stack, share) = report.culpritStack {
+            let own = ownFrames(of: stack)
+            let part = report.stackShares.count > 1 ? " for \((share * 100).fixed(0)) % of the time" : ""
             text += terminal.style((own.isEmpty ? "Stack" : "The app's frames") + part, .bold) + "\n"
-            text += own.isEmpty ? frames(of: most.key) : own.joined()
+            text += own.isEmpty ? frames(of: stack) : own.joined()
         } else {
             text += stacks
         }

@@ -155,6 +155,23 @@ import TextOutput
         #expect(try brief().contains("Stack\n     0 pthread_mutex_lock  libc.so.6\n"))
     }
 
+    @Test func `the frames are those of the culprit, also if another stack has more of the time`() throws {
+        var report = try StackFixture.report(
+            1_000,
+            [
+                .init(at: 100, stack: ["a", "work", "main"]), .init(at: 300, stack: ["b", "work", "main"]),
+                .init(at: 600, stack: ["loop", "main"]), .init(at: 900, stack: ["loop", "main"]),
+            ])
+        report.culprit = .init(function: "work", image: "app", file: nil, line: nil)
+        func frames() -> String {
+            ReportView(report: report, origin: ReportOrigin(path: "-"), terminal: Terminal()).brief
+        }
+        let ofCulprit = "The app's frames for 25 % of the time\n  >  0 b  1.swift:1\n  >  1 work  4.swift:4\n"
+        #expect(frames().contains(ofCulprit), "\(frames())")
+        report.culprit = nil
+        #expect(frames().contains("The app's frames for 30 % of the time\n  >  0 loop  4.swift:4\n"), "\(frames())")
+    }
+
     @Test func optionsSelectTheShownReport() throws {
         try scratch.write([
             ReportFixture(number: 1, startedAt: "2026-11-21T08:00:01.000000Z", milliseconds: 900),
