@@ -48,28 +48,28 @@ struct StallWatchCommand: ParsableCommand {
 
             Examples:
               stallwatch                             which stalls cost most
-              stallwatch show 1                      the newest of the costliest ones in full
-              stallwatch explain lock                what a cause means, and what to do about it
+              stallwatch show 1                      the newest of the costliest stalls
+              stallwatch explain lock                what a cause means, and how to mend it
               stallwatch top stalls --since 2h --cause lock --min 500ms
               stallwatch diff before after --fail-on new,worse
               stallwatch tail stalls                 stalls as they happen
-              stallwatch baseline update reports     known stalls, which tests excuse until a day
-              stallwatch run gedit notes.txt         report the stalls of a program that you do not build
+              stallwatch baseline update reports     known stalls, which tests excuse
+              stallwatch run gedit notes.txt         stalls of a program you do not build
               stallwatch test swift test             run tests, and say what hangs
               stallwatch stacks notes                all threads of a live process
-              stallwatch tasks 4700                  its Swift tasks, and what each waits for
+              stallwatch tasks 4700                  its Swift tasks, and what they await
               stallwatch watch                       its loops and stalls on a live screen
               stallwatch doctor                      what works here, and what to set
-              stallwatch health /run/notes/health    whether a process makes progress, for probes
+              stallwatch health /run/notes/health    whether it makes progress, for probes
 
             With a path instead of a command, or with nothing, the tool shows `top`. On a terminal, a text that is longer than \
             the screen is shown by the program that PAGER names, or by less.
 
             Exit status: 0 for an answer, also that there are no stalls. 1 when nothing is found (no match, no such process) or a \
             gate fails: `diff --fail-on` finds a listed change, `health` a stuck loop. 2 for a wrong command line, for a path that \
-            is not there, and when `health` cannot tell. `run` and `test` have the program's own status. Else those of sysexits.h: 64 a command or option that was \
-            removed, 65 faulty reports, 71 refused by the system, 73 a file cannot be created, 74 a file cannot be read or \
-            written, 75 a process does not answer, 77 no permission.
+            is not there, and when `health` cannot tell. `run` and `test` have the program's own status. Else those of sysexits.h: \
+            64 a command or option that was removed, 65 faulty reports, 71 refused by the system, 73 a file cannot be created, \
+            74 a file cannot be read or written, 75 a process does not answer, 77 no permission.
 
             Completions for a shell: stallwatch --generate-completion-script bash (or zsh, or fish).
             """,

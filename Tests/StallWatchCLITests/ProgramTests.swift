@@ -22,7 +22,15 @@ import Testing
         #expect(result.status == 0 && result.errors == "" && result.output.contains("Examples:\n  "), "\(result)")
         #expect(result.output.contains("stallwatch \(words) "))
         #expect(result.output.split(separator: "\n").allSatisfy { $0.count <= 80 })
+        #expect(Self.areWhole(result.output), "\(result)")
         #expect(try Tool.run(["help"] + command).output == result.output)
+    }
+
+    /// Whether no line of the examples is broken: they have no indentation after the break.
+    private static func areWhole(_ help: String) -> Bool {
+        let lines = help.split(separator: "\n", omittingEmptySubsequences: false)
+        let examples = lines.drop { $0 != "Examples:" }.dropFirst().prefix { !$0.isEmpty }
+        return !examples.isEmpty && examples.allSatisfy { $0.hasPrefix("  ") }
     }
 
     @Test func `every command says in a sentence what it does`() {
@@ -35,6 +43,7 @@ import Testing
         let result = try Tool.run(["--help"])
         #expect(result.status == 0 && result.errors == "", "\(result)")
         #expect(result.output.split(separator: "\n").allSatisfy { $0.count <= 80 })
+        #expect(Self.areWhole(result.output), "\(result)")
         for group in ["REPORT", "LIVE PROCESS", "CI", "FLEET"] {
             #expect(result.output.contains("\n\(group) SUBCOMMANDS:\n"))
         }
