@@ -27,7 +27,9 @@ enum Program {
             StandardError.write(none.text(InspectedProcess.monitored()))
             exit(EXIT_SUCCESS)
         } catch  where StallWatchCommand.exitCode(for: error) == .validationFailure {
-            StandardError.write(StallWatchCommand.fullMessage(for: error) + "\n")
+            // It has words of the command line.
+            let lines = StallWatchCommand.fullMessage(for: error).split(separator: "\n")
+            StandardError.write(lines.map { String($0).printable + "\n" }.joined())
             exit(CommandFailure.Status.usage.rawValue)
         } catch {
             StallWatchCommand.exit(withError: error)

@@ -242,6 +242,13 @@ import TestSupport
         #expect(text == expected)
     }
 
+    @Test(arguments: [["--\u{1b}[31m"], ["--since", "\u{1b}[31m"], ["--sort", "\u{1b}[31m"], ["\u{1b}[31m"]])
+    func `a message has no controls of the command line`(words: [String]) throws {
+        let result = try Tool.run(["top"] + words)
+        #expect(result.status == 2 && result.errors.contains("\u{fffd}[31m"), "\(result)")
+        #expect(!result.errors.contains("\u{1b}"))
+    }
+
     private static let writers =
         [["top"], ["show"], ["symbolicate"], ["top", "--json"], ["tree"]]
         + ["collapsed", "pprof", "firefox"].map { ["export", "--format", $0] }
