@@ -38,7 +38,7 @@ struct CommandFailure: Error, Equatable {
 
     init(reading path: String, errno: Int32) {
         let isMissing = [ENOENT, ENOTDIR, ELOOP, ENAMETOOLONG].contains(errno)
-        self.init("\(path) cannot be read", errno, isMissing ? .usage : .inputOutput)
+        self.init("\(path.isEmpty ? "''" : path) cannot be read", errno, isMissing ? .usage : .inputOutput)
     }
 
     init(writing path: String, errno: Int32) {

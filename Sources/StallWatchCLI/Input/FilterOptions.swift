@@ -169,7 +169,7 @@ struct ReportSelection: ParsableArguments {
         try quiet.forEach(.summary) { groups.add($0, $1) }
         let sorted = groups.sorted(by: .total)
         return try rows.map { row in
-            guard row <= sorted.count else {
+            guard sorted.indices.contains(row - 1) else {
                 throw CommandFailure(
                     .nothing, "There is no row \(row): top has \(counted(sorted.count, "row", "rows")).")
             }
@@ -192,7 +192,7 @@ struct SelectedWords: Equatable {
             let isNumber = word.utf8.allSatisfy { 0x30...0x39 ~= $0 }
             if word == "-" || isThere(word) {
                 paths.append(word)
-            } else if isNumber, word.utf8.count <= 3, let row = Int(word), row > 0 {
+            } else if isNumber, word.utf8.count <= 3, let row = Int(word) {
                 rows.append(row)
             } else if word.utf8.count >= 4, word.utf8.allSatisfy({ "0123456789abcdef-".utf8.contains($0) }) {
                 digits.append(word)

@@ -88,7 +88,7 @@ struct NoStalls: Error, Equatable {
     ) -> String {
         let places = paths.map {
             $0 == "-"
-                ? "standard input" : $0.hasSuffix("/") ? $0 : FileStatus(path: $0)?.isRegular == true ? $0 : "\($0)/"
+                ? "standard input" : $0.hasSuffix("/") || FileStatus(path: $0)?.isDirectory == false ? $0 : "\($0)/"
         }
         var text = "No stalls in \(places.joined(separator: ", ").printable).\n"
         for process in monitored {

@@ -41,9 +41,9 @@ struct ShowCommand: ParsableCommand {
     @Option(help: ArgumentHelp("Sort by newest or longest.", valueName: "order"))
     var sort = Order.newest
 
-    // Unconditional, so that -1 is an invalid value and not an unknown option.
+    // Unconditional, so that -1 is an invalid value and not an unknown option; joined, as in head(1), is -n5.
     @Option(
-        name: [.customShort("n"), .long], parsing: .unconditional,
+        name: [.customShort("n", allowingJoined: true), .long], parsing: .unconditional,
         help: ArgumentHelp("Show this many reports.", valueName: "count"))
     var limit = 1
 

@@ -43,9 +43,9 @@ struct TopCommand: ParsableCommand {
             valueName: "value"))
     var groupBy = StallGroups.Grouping.fingerprint
 
-    // Unconditional, so that -1 is an invalid value and not an unknown option.
+    // Unconditional, so that -1 is an invalid value and not an unknown option; joined, as in head(1), is -n5.
     @Option(
-        name: [.customShort("n"), .long], parsing: .unconditional,
+        name: [.customShort("n", allowingJoined: true), .long], parsing: .unconditional,
         help: ArgumentHelp(
             "Show this many groups. Default: what fits the terminal, elsewhere \(TopTable.standardLimit); all with --json.",
             valueName: "count"))

@@ -75,6 +75,11 @@ import TestSupport
         #expect(result.status == 2 && result.output == "", "\(result)")
     }
 
+    @Test func `an empty path is seen in the message`() throws {
+        let result = try Tool.run(["top", ""], in: try TemporaryDirectory())
+        #expect(result.errors == "Error: '' cannot be read: No such file or directory\n" && result.status == 2)
+    }
+
     @Test(arguments: ["run", "test"])
     func `an empty name of the reports' directory is refused`(command: String) throws {
         let result = try Tool.run([command, "--output", "", "--", "true"], in: try TemporaryDirectory())
@@ -94,8 +99,8 @@ import TestSupport
         var loop = LoopStatistics(label: "main")
         loop.threshold = .milliseconds(250)
         loop.latency = [.init(upperBound: .milliseconds(180), turns: 3)]
-        let none = NoStalls(paths: ["stalls", "-"])
-        #expect(none.text([]) == "No stalls in stalls/, standard input.\nNo process has a monitor now.\n")
+        let none = NoStalls(paths: ["stalls", "-", "/dev/null"])
+        #expect(none.text([]) == "No stalls in stalls/, standard input, /dev/null.\nNo process has a monitor now.\n")
         let text = none.text([(4700, "notes"), (4701, "other")]) { $0 == 4700 ? [loop] : nil }
         #expect(text.contains("\nnotes (4700) has a monitor; main: longest turn 180 ms of 250 ms.\n"), "\(text)")
         #expect(text.hasSuffix("\nother (4701) has a monitor.\n"), "\(text)")
@@ -109,7 +114,7 @@ import TestSupport
         #expect(words("9f2c", "12", "-", "old", "2026-11") == [["-", "old"], ["9f2c", "2026-11"], ["12"]])
         #expect(words("9f2c", "12", "old", there: ["9f2c", "12"]) == [["9f2c", "12", "old"], [], []])
         // Too few digits for an id, and no row.
-        #expect(words("9f2", "0", "") == [["9f2", "0", ""], [], []])
+        #expect(words("9f2", "") == [["9f2", ""], [], []])
         #expect(words("1234") == [[], ["1234"], []])
     }
 
@@ -124,6 +129,7 @@ import TestSupport
         #expect(try shown("stalls", "2").contains("\nfingerprint 9f2c41d07a3be815\n"))
         let three = try Tool.run(["tree", "3"], in: scratch)
         #expect(three.status == 1 && three.errors == "Error: There is no row 3: top has 2 rows.\n", "\(three)")
+        #expect(try Tool.run(["show", "0"], in: scratch).errors == "Error: There is no row 0: top has 2 rows.\n")
         try scratch.write("2/none.txt", "")
         #expect(try Tool.run(["show", "2"], in: scratch).errors.hasPrefix("No stalls in 2/.\n"), "a path wins")
     }

@@ -188,6 +188,8 @@ import TextOutput
         #expect(try shown("--sort", "longest") == [1])
         #expect(try shown("--sort", "max") == [1], "as in top")
         #expect(try shown("--limit", "2") == [2, 3])
+        #expect(try shown("-n2") == [2, 3], "as in head")
+        #expect(try shown("-n", "2") == [2, 3])
         #expect(try shown("--limit", "9", "--sort", "longest") == [1, 3, 2])
         #expect(try shown("--id", ReportFixture(number: 3).id) == [3])
         #expect(try shown("--id", "0001") == [1])
