@@ -56,7 +56,7 @@ import Testing
     func `without a folder named stalls nothing has stalled`(words: [String]) throws {
         let result = try Tool.run(words, in: try TemporaryDirectory())
         #expect(result.status == 0 && result.output == "", "\(result)")
-        #expect(result.errors.hasPrefix("No stalls in stalls/.\n"), "\(result)")
+        #expect(result.errors.hasPrefix("No stalls in stalls/. There is no such folder in /"), "\(result)")
     }
 
     @Test func `without a path a command reads the folder named stalls`() throws {

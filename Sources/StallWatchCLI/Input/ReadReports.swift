@@ -106,7 +106,7 @@ struct ReadReports {
         }
         guard read == 0 else { return }
         guard faulty == 0 else { throw CommandFailure(.faultyData, "No report could be read.") }
-        throw NoStalls(paths: files.paths)
+        throw NoStalls(paths: files.paths, remark: files.leftOut)
     }
 }
 

@@ -34,10 +34,20 @@ struct ReportFiles {
         }
     }
 
+    /// How many JSON files are left out because of their names, in words; `nil` if none is.
+    var leftOut: String? {
+        let count = others.count { !fileName($0).hasPrefix("stall-") }
+        let files = counted(count, "JSON file whose name does", "JSON files whose names do")
+        return count == 0 ? nil : "Not read: \(files) not begin with stall-."
+    }
+
     /// The given paths, or the standard folder for none; throws ``NoStalls`` if that folder does not exist yet.
     static func paths(_ given: [String]) throws(NoStalls) -> [String] {
         guard given.isEmpty else { return given }
-        guard FileStatus(path: standardFolder) != nil else { throw NoStalls(paths: [standardFolder]) }
+        guard FileStatus(path: standardFolder) != nil else {
+            let remark = "There is no such folder in \(resolvedPath(".") ?? ".")."
+            throw NoStalls(paths: [standardFolder], remark: remark)
+        }
         return [standardFolder]
     }
 
@@ -80,6 +90,8 @@ struct ReportFiles {
 /// There is no report: good news, and not an error.
 struct NoStalls: Error, Equatable {
     let paths: [String]
+    /// Why that may be no good news after all; `nil` if nothing says so.
+    var remark: String?
 
     /// Says it, and which processes have a monitor: with their longest turns, if they can be asked.
     func text(
@@ -90,7 +102,8 @@ struct NoStalls: Error, Equatable {
             $0 == "-"
                 ? "standard input" : $0.hasSuffix("/") || FileStatus(path: $0)?.isDirectory == false ? $0 : "\($0)/"
         }
-        var text = "No stalls in \(places.joined(separator: ", ").printable).\n"
+        let all = places.joined(separator: ", ")
+        var text = "No stalls in \(all).\(remark.map { " " + $0 } ?? "")".printable + "\n"
         for process in monitored {
             let turns = (loops(process.pid) ?? []).map { loop in
                 "\(loop.label): longest turn \(loop.turnDuration(quantile: 1)?.text ?? "0 ms") of \(loop.threshold.text)"
