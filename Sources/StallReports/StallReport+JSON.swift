@@ -57,20 +57,21 @@ extension StallReport {
 }
 
 extension DecodingError {
-    /// The place of the error and what is wrong there, such as `$.loop: turn is missing`.
+    /// The place of the error, unless it is the whole document, and what is wrong there, such as `$.loop: turn is missing`.
     package func fault(in json: [UInt8]) -> String {
         func place(_ context: Context) -> String {
-            "$" + context.codingPath.map { $0.intValue.map { "[\($0)]" } ?? ".\($0.stringValue)" }.joined()
+            let path = context.codingPath.map { $0.intValue.map { "[\($0)]" } ?? ".\($0.stringValue)" }.joined()
+            return path.isEmpty ? "" : "$\(path): "
         }
         switch self {
-        case .keyNotFound(let key, let context): return "\(place(context)): \(key.stringValue) is missing"
-        case .valueNotFound(_, let context): return "\(place(context)): null is not allowed here"
+        case .keyNotFound(let key, let context): return "\(place(context))\(key.stringValue) is missing"
+        case .valueNotFound(_, let context): return "\(place(context))null is not allowed here"
         case .typeMismatch(_, let context), .dataCorrupted(let context):
             let syntax =
                 context.codingPath.isEmpty ? JSONBounds(json).incompleteness ?? Self.syntaxFault(in: json) : nil
-            let text = "\(place(context)): \(syntax.map { "not JSON: \($0)" } ?? context.debugDescription)"
+            let text = "\(place(context))\(syntax.map { "not JSON: \($0)" } ?? context.debugDescription)"
             return text.hasSuffix(".") ? String(text.dropLast()) : text
-        @unknown default: return "$: \(self)"
+        @unknown default: return "\(self)"
         }
     }
 

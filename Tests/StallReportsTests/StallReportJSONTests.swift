@@ -143,8 +143,10 @@ import Testing
         ),
         ("\"pid\": 4700", "\"pid\": \"4700\"", ".process.pid"), ("\"offset\": \"0x1f3a0\", ", "", ".frames[1]"),
         ("\"2026-11-21T08:00:00.123456Z\"", "\"yesterday\"", ".startedAt"),
-        ("[0, 1, 2]", "[0, true, 2]", ".stacks[0][1]"), ("\"pid\": 4700", "\"pid\": 99999999999", "$: "),
-        ("\"nesting\": 0", "\"nesting\": 0.5", "$: "),
+        ("[0, 1, 2]", "[0, true, 2]", ".stacks[0][1]"),
+        // The decoder names no place of numbers that do not fit.
+        ("\"pid\": 4700", "\"pid\": 99999999999", "report: The given data"),
+        ("\"nesting\": 0", "\"nesting\": 0.5", "report: The given data"),
     ])
     func aFaultIsReportedWithItsPlaceAndValue(good: String, bad: String, fault: String) throws {
         let json = reportLiteral.replacing(good, with: bad)

@@ -73,7 +73,7 @@ import Testing
         ),
         ("\"repeats\": 0", "\"repeats\": -1", "$.repeats: the count is negative"),
         ("\"pid\": 4700", "\"pid\": \"x\"", "$.process.pid: Expected to decode Int32 but found a string"),
-        ("\"repeats\": 0,", "", "$: repeats is missing"),
+        ("\"repeats\": 0,", "", "repeats is missing"),
     ])
     func aFaultIsNamedByItsPlace(right: String, wrong: String, fault: String) throws {
         let text = ReportFixture().json

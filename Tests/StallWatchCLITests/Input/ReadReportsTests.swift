@@ -192,23 +192,23 @@ import TestSupport
                 "newer", good.replacingOccurrences(of: "\"schemaVersion\": 1", with: "\"schemaVersion\": 2"),
                 "the report has schema version 2, and this version reads up to 1: use a newer StallWatch"
             ),
-            ("empty", "", "this is not a stall report: $: not JSON: the file is empty"),
+            ("empty", "", "this is not a stall report: not JSON: the file is empty"),
             (
                 "cut", String(good.prefix(900)),
-                "this is not a stall report: $: not JSON: it ends in the middle of a value: the file was cut off"
+                "this is not a stall report: not JSON: it ends in the middle of a value: the file was cut off"
             ),
             (
                 "list", "[]",
-                "this is not a stall report: $: Expected to decode Dictionary<String, Any> but found an array instead"
+                "this is not a stall report: Expected to decode Dictionary<String, Any> but found an array instead"
             ),
-            ("other", "{\"a\": 1}", "this is not a stall report: $: schemaVersion is missing"),
+            ("other", "{\"a\": 1}", "this is not a stall report: schemaVersion is missing"),
             (
                 "time", good.replacingOccurrences(of: "2026-11-21T08:00:00.123456Z", with: "noon"),
                 "this is not a stall report: $.startedAt: \"noon\" is not a time like 2026-11-21T08:00:00.123456Z"
             ),
             (
                 "control", good.replacingOccurrences(of: "\"ended\"", with: "\"\u{1}\""),
-                "this is not a stall report: $: not JSON: Unescaped control character around character 103"
+                "this is not a stall report: not JSON: Unescaped control character around character 103"
             ),
         ] {
             let path = try scratch.write("\(name).json", text)
