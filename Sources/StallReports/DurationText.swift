@@ -30,7 +30,7 @@ package enum DurationText {
     /// The text of a duration, in the largest unit from milliseconds on that gives a whole number.
     package static func text(_ duration: Duration) -> String {
         let nanoseconds = duration / .nanoseconds(1)
-        guard nanoseconds >= 1e6 else { return "\(duration / .microseconds(1))us" }
+        guard nanoseconds >= 1e6 else { return nanoseconds == 0 ? "0ms" : "\(duration / .microseconds(1))us" }
         let unit = units.dropFirst().filter { nanoseconds >= $0.1 && nanoseconds.remainder(dividingBy: $0.1) == 0 }
             .max { $0.1 < $1.1 }
         return unit.map { "\(Int64(nanoseconds / $0.1))\($0.0)" } ?? "\(duration / .milliseconds(1))ms"

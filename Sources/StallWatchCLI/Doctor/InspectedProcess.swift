@@ -119,7 +119,8 @@ extension Diagnosis {
         outcomes.merge(CaptureProbe.outcomes(mayUsePtrace: nil)) { $1 }
         outcomes[.libdw] = SymbolProbe(executable: "/proc/self/exe").libdw(isLoaded: true)
         let others = Capabilities.Outcome.notTried("the program's own: use stallwatch doctor with its process id")
-        for name in [Capabilities.FeatureName.symbols, .debugInformation, .flush] { outcomes[name] = others }
+        let names = [Capabilities.FeatureName.symbols, .debugInformation, .flush, .context, .pinnedThreads]
+        for name in names { outcomes[name] = others }
         return Diagnosis(capabilities: Capabilities(HostProbe.environment(), outcomes), source: .tool)
     }
 }

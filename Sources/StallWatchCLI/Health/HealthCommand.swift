@@ -131,9 +131,9 @@ enum HealthTarget: Equatable {
         guard let status = FileStatus(path: path) else {
             throw unreadable(String(cString: strerror(errno)), inProgram + ", and start the program first")
         }
-        guard status.isRegular, let bytes = AtomicFile.read(path, limit: HealthRecord.maximumBytes) else {
-            let reason = status.isRegular ? String(cString: strerror(errno)) : "it is not a regular file"
-            throw unreadable(reason, "Run the tool as the program's user or as root")
+        guard status.isRegular else { throw unreadable("it is not a regular file", inProgram) }
+        guard let bytes = AtomicFile.read(path, limit: HealthRecord.maximumBytes) else {
+            throw unreadable(String(cString: strerror(errno)), "Run the tool as the program's user or as root")
         }
         guard let record = HealthRecord(jsonData: bytes) else {
             throw CommandFailure(.cannotTell, "\(path) is no health record of this version. \(inProgram).")

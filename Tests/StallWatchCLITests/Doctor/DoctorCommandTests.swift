@@ -122,6 +122,8 @@ import TextOutput
         #expect(answer.source == "tool" && answer.process == nil, "\(answer)")
         #expect(answer.capabilities.features.map(\.name) == Capabilities.FeatureName.known)
         #expect(answer.capabilities[.processVMReadv]?.state == .works)
+        let ofProgram = [Capabilities.FeatureName.context, .pinnedThreads].map { answer.capabilities[$0]?.detail }
+        #expect(ofProgram.allSatisfy { $0?.hasPrefix("the program's own") == true }, "\(ofProgram)")
         let text = try Tool.run(["doctor"])
         let version = StallWatchVersion.current
         #expect(text.output.hasPrefix("StallWatch \(version), in a program that is started like this tool\n"))

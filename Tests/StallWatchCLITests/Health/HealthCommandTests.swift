@@ -98,8 +98,8 @@ import Testing
         expect(
             try Tool.run(["health", directory.path]), 2,
             errors:
-                "Error: \(directory.path) cannot be read: it is not a regular file. Run the tool as the program's user "
-                + "or as root.\n")
+                "Error: \(directory.path) cannot be read: it is not a regular file. Give the path that the program sets in "
+                + "health.\n")
     }
 
     @Test func `a process without a monitor has status 2`() throws {
