@@ -83,6 +83,14 @@ package struct ThreadReading: Equatable, Sendable {
     /// A number that grows whenever the thread runs and waits again.
     package var runs: UInt64 { voluntarySwitches ?? onCPU }
 
+    /// Whether the thread has had a CPU or waited for one since an earlier reading, and for nothing else.
+    ///
+    /// The time of a wait for a CPU that goes on is in no counter: a quota's takes most of 100 ms.
+    package func neverWaited(since earlier: ThreadReading) -> Bool {
+        guard isRunnable, earlier.isRunnable, let voluntarySwitches else { return false }
+        return voluntarySwitches == earlier.voluntarySwitches
+    }
+
     package func hasRun(since earlier: ThreadReading) -> Bool {
         slices == 0 ? runs != earlier.runs : slices != earlier.slices
     }

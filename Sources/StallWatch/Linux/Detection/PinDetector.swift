@@ -6,8 +6,8 @@ import StackCapture
 /// looks of a time over the threshold, and from look to look
 /// - is *blocked*: it waits at each look, and has hardly used a CPU since the last one. A thread that has not run at all is in
 ///   one wait, which is proof. A call may also wake again and again. A thread that is ready and has no CPU is not blocked;
-/// - or is *computing*: it has used a CPU for a quarter of the time, while the oldest item that waits in the pool's queue has
-///   stayed the same. Items start in their order. Without such an item it is only counted: nothing was delayed.
+/// - or is *computing*: it has used a CPU, or was ready to, for a quarter of the time, while the oldest item that waits in the
+///   pool's queue has stayed the same. Items start in their order. Without such an item it is only counted: nothing was delayed.
 ///
 /// A task may suspend between two looks and be back at the second one, and a task that yields waits at the same address as
 /// before. So what one wait does not prove takes ``looks`` looks, at uneven distances.
@@ -76,7 +76,7 @@ struct PinDetector {
 
     /// The share of the time, as its inverse, that a blocked thread uses a CPU at most: 5 %.
     private static let blockedPart: UInt64 = 20
-    /// The share, as its inverse, that one uses at least that computes: others may want the CPUs, too.
+    /// The share, as its inverse, for which one that computes at least has a CPU or waits for one.
     private static let computingPart: UInt64 = 4
 
     init(threshold: UInt64) { self.threshold = threshold }
@@ -126,7 +126,10 @@ struct PinDetector {
         let isIdle =
             used < step / Self.blockedPart
             || step < threshold / 2 && now.onCPU &- min(first.onCPU, now.onCPU) < whole / Self.blockedPart
-        let hold: Hold? = isIdle && sighting.waits ? .blocked : used >= step / Self.computingPart ? .computing : nil
+        // How much of a CPU it gets is the machine's doing, and that of a quota.
+        let wanted = now.used &- min(last.used, now.used)
+        let isComputing = wanted >= step / Self.computingPart || now.neverWaited(since: last)
+        let hold: Hold? = isIdle && sighting.waits ? .blocked : isComputing ? .computing : nil
         let hasOtherItem = kept.sighting.oldestItem != sighting.oldestItem
         if hasOtherItem { kept.oldestSince = now.time }
         let hasRun = now.hasRun(since: last)

@@ -12,6 +12,7 @@ import Testing
     private var now = 10 * PinDetectorTests.second
     private var cpu: [Int32: UInt64] = [:]
     private var slices: [Int32: UInt64] = [:]
+    private var ready: [Int32: UInt64] = [:]
     /// The looks that show a hold which one wait does not prove, but for the last one.
     private static let unproven = PinDetector.looks - 1
 
@@ -24,6 +25,10 @@ import Testing
         var oldestItem: UInt64? = 0
         /// Whether it has run since the last look.
         var runs = false
+        /// The share of that time for which it waited for a CPU, as far as it is counted.
+        var ready = 0.0
+        /// How often it has waited for anything else, since its first look.
+        var waits: UInt64?
     }
 
     /// Looks some times, and returns the actions of the last look.
@@ -39,6 +44,9 @@ import Testing
                 cpu[thread.id, default: 0] += UInt64(Double(step) * thread.share)
                 var reading = ThreadReading(time: now, onCPU: cpu[thread.id] ?? 0)
                 reading.state = thread.state.asciiValue ?? 0
+                ready[thread.id, default: 0] += UInt64(Double(step) * thread.ready)
+                reading.runQueue = ready[thread.id] ?? 0
+                reading.voluntarySwitches = thread.waits
                 if thread.runs || thread.share > 0 { slices[thread.id, default: 1] += 1 }
                 reading.slices = slices[thread.id, default: 1]
                 return PinDetector.Sighting(
@@ -112,6 +120,22 @@ import Testing
         #expect(look(1, Thread(state: "R", share: 0.1, oldestItem: 0x50)) == [.check(thread: 7)])
         let last = now
         #expect(look(1, Thread(task: 92)) == [.end(thread: 7, at: last)])
+    }
+
+    @Test(arguments: [(0.1, 0.8, nil), (0.0, 0.0, 5)] as [(Double, Double, UInt64?)])
+    mutating func `a task that computes with little of a CPU pins its thread`(
+        share: Double, ready: Double, waits: UInt64?
+    ) throws {
+        let thread = Thread(state: "R", share: share, oldestItem: 0x50, ready: ready, waits: waits)
+        look(Self.unproven, thread)
+        #expect(try #require(Self.pin(look(1, thread))).hold == .computing)
+    }
+
+    @Test mutating func `a task that waits between two looks does not compute`() {
+        for waits in 1...60 as ClosedRange<UInt64> {
+            let thread = Thread(state: "R", share: 0.1, oldestItem: 0x50, ready: 0.1, waits: waits)
+            #expect(look(1, thread).isEmpty)
+        }
     }
 
     @Test mutating func `a task that computes is not pinned any more once another one waits longest`() {
