@@ -83,6 +83,28 @@ enum DispatchLayout {
         return withExtendedLifetime(group) { memory.dispatchObject(of: group).flatMap { memory.word(at: $0) } }
     }()
 
+    /// A source that is never resumed, kept for ever: to release one ends the program.
+    private nonisolated(unsafe) static let sample = DispatchSource.makeUserDataAddSource() as AnyObject
+
+    /// The first word of each dispatch source, which is its type, read from one of the monitor's own.
+    static let sourceType: UInt64? = {
+        let memory = GuardedMemory()
+        return memory.dispatchObject(of: sample).flatMap { memory.word(at: $0) }
+    }()
+
+    /// The flags of an object without references from outside, of a source that gets no event any more, and of a canceled one:
+    /// DQF_RELEASED, DSF_DELETED and DSF_CANCELED of `dq_atomic_flags`, beside the width.
+    private static let (released, deleted, canceled): (UInt64, UInt64, UInt64) = (0x80_0000, 0x8000_0000, 0x1000_0000)
+
+    /// Returns whether an item of a queue is a source that runs no code of the program any more, and only waits to be freed.
+    ///
+    /// That of `asyncAfter` is one once its block has run. A canceled source may still run its cancellation handler.
+    static func isSpent(_ item: UInt64, ofType type: UInt64? = sourceType, _ memory: any MemoryReading) -> Bool {
+        guard let type, type != 0, memory.word(at: item) == type, let flags = memory.word(at: item &+ widthOffset)
+        else { return false }
+        return flags & (released | deleted | canceled) == released | deleted
+    }
+
     /// Returns the group whose generation number is at an address; `nil` if there is none, or the type is not known.
     static func group(ofType type: UInt64?, waitedForAt address: UInt64, _ memory: any MemoryReading) -> UInt64? {
         guard let type, type != 0, address > generationOffset, address % 8 == generationOffset % 8 else { return nil }

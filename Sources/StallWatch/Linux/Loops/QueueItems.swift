@@ -26,9 +26,10 @@ struct QueueItems: Equatable, Sendable {
         DispatchLayout.label(of: $0, GuardedMemory()) == mainLabel ? $0 : nil
     }
 
-    /// Returns the items that wait in the main queue, at most ``maximumItems``; `nil` if they cannot be read.
+    /// Returns the items that wait in the main queue, at most ``maximumItems``, without those in which no code of the program
+    /// is left to run; `nil` if they cannot be read.
     static func ofMainQueue(_ memory: any MemoryReading) -> [UInt64]? {
-        mainQueue.flatMap { learned?.items(of: $0, memory) }
+        mainQueue.flatMap { learned?.items(of: $0, memory) }?.filter { !DispatchLayout.isSpent($0, memory) }
     }
 
     /// Returns the items that wait in a queue, the oldest first and at most ``maximumItems``; `nil` if they do not end with the
@@ -56,7 +57,7 @@ struct QueueItems: Equatable, Sendable {
     /// Learns the layout once, from the items of a queue that is suspended and never runs them.
     static func learn() {
         guard learned == nil else { return }
-        _ = mainQueue
+        _ = (mainQueue, DispatchLayout.sourceType)
         let found = search()
         state.withLock { $0 = found }
     }

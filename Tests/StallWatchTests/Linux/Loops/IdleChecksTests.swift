@@ -205,6 +205,37 @@ import Testing
         #expect(layout.items(of: 0x1000, queue([], last: 0x2800)) == nil)
         #expect(layout.items(of: 0x5000, queue(items, last: 0x2800)) == nil)
     }
+
+    @Test(
+        arguments: [
+            (0x80c0_0001, true), (0x40_0001, false), (0xc0_0001, false), (0x8040_0001, false), (0x90c0_0001, false),
+        ] as [(UInt64, Bool)])
+    func `a source without code to run is spent, but for a canceled one`(flags: UInt64, isSpent: Bool) {
+        let words = Words([0x2000: 0x700, 0x2000 + 80: flags])
+        #expect(DispatchLayout.isSpent(0x2000, ofType: 0x700, words) == isSpent)
+        for type in [0x708, 0, nil] as [UInt64?] { #expect(!DispatchLayout.isSpent(0x2000, ofType: type, words)) }
+    }
+
+    @Test func `the source of a block that has run later is spent, and a block is not`() async throws {
+        QueueItems.learn()
+        let (queue, memory) = (DispatchQueue(label: "later"), GuardedMemory())
+        await withCheckedContinuation { continuation in
+            queue.asyncAfter(deadline: .now()) {
+                queue.suspend()
+                continuation.resume()
+            }
+        }
+        queue.async {}
+        defer { queue.resume() }
+        let address = try #require(memory.dispatchObject(of: queue))
+        let end = monotonicNow() + 60_000_000_000
+        var items: [UInt64] = []
+        while items.count < 2, monotonicNow() < end {
+            usleep(1_000)
+            items = QueueItems.learned?.items(of: address, memory) ?? []
+        }
+        #expect(items.count { DispatchLayout.isSpent($0, memory) } == 1 && items.count == 2)
+    }
 }
 
 /// Names of callouts by return addresses, for a CoreFoundation that does not have them.
