@@ -138,6 +138,14 @@ cunwind_status cunwind_run_helper(cunwind_engine *engine, const cunwind_stop_ord
     helper->request->error = EPERM;
     return CUNWIND_REFUSED;
   }
+  cunwind_stop_order ranked = *order;
+  ranked.priority = cunwind_priority_over(order->tid);
+  if (ranked.priority > 0 && cunwind_call_is_deadly(CUNWIND_CALL_SET_SCHEDULING)) {
+    helper->request->error = EBUSY;
+    helper->request->held_nanoseconds = 0;
+    return CUNWIND_REFUSED;
+  }
+  order = &ranked;
   cunwind_status status = run_unless_held(engine, order);
   if (status != CUNWIND_REFUSED) return status;
   if (has_ended(order->tid)) return CUNWIND_NO_SUCH_THREAD;

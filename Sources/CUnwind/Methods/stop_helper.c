@@ -12,6 +12,8 @@
 //   just ends. It seized without PTRACE_O_EXITKILL: the kernel detaches its tracees, withdraws the pending
 //   PTRACE_INTERRUPT (__ptrace_unlink clears JOBCTL_TRAP_MASK), and wakes a tracee that has just stopped. It delivers a
 //   signal whose delivery stop was under way. The same happens if the helper is killed at any instruction.
+// - The thread has a real-time policy, and another such thread takes the helper's CPU while it is stopped. So the helper
+//   takes a priority above the thread's first; where it may not, it does not stop the thread.
 // - The thread ends, or another one calls execve(2): the wait reports that.
 
 #define _GNU_SOURCE
@@ -142,6 +144,10 @@ CUNWIND_BARE int cunwind_stop_helper(void *context) {
   uint64_t by_default[4];
   for (int index = 0; index < 4; index++) by_default[index] = 0;
   cunwind_raw(SYS_rt_sigaction, SIGCHLD, (long)by_default, 0, CUNWIND_SIGSET_BYTES, 0, 0);
+
+  // Not as a refusal of the system: other threads may be stopped.
+  if (request->order.priority > 0 && !cunwind_take_priority(request->order.priority))
+    return finish_with(request, CUNWIND_REFUSED, EBUSY);
 
   __atomic_store_n(&request->phase, CUNWIND_HELPER_WAITS, __ATOMIC_RELEASE);
   long failed = call_ptrace(PTRACE_SEIZE, request->order.tid, 0, 0);

@@ -24,6 +24,7 @@ typedef struct cunwind_stop_order {
   cunwind_async_walk *walk;                      ///< If not NULL, the helper fills this and does not copy the stack.
   const cunwind_context_layout *context_layout;  ///< NULL: the helper reads no context.
   uint64_t thread_pointer;
+  int priority;   ///< That which the helper needs while it holds the thread; 0: none. Set by cunwind_run_helper().
   bool may_stay;  ///< A thread that does not stop in time is CUNWIND_PENDING instead of CUNWIND_TIMED_OUT.
 } cunwind_stop_order;
 

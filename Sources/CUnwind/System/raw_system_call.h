@@ -168,6 +168,20 @@ CUNWIND_BARE static inline uint64_t cunwind_now(void) { return cunwind_clock(CLO
 /// Returns the CPU time of the calling thread in nanoseconds.
 CUNWIND_BARE static inline uint64_t cunwind_cpu_time(void) { return cunwind_clock(CLOCK_THREAD_CPUTIME_ID); }
 
+// ---- Real-time threads -----------------------------------------------------------------------------------------------
+
+#pragma GCC visibility push(hidden)
+
+/// Returns the priority that a process needs to keep its CPU against all that the thread keeps it against, 1 to 99; 0 for
+/// a thread without a real-time policy, or if /proc does not show it.
+int cunwind_priority_over(pid_t tid);
+
+/// Gives the calling thread a real-time priority, or at least the one below it. False if the system refuses both. Makes
+/// only raw system calls. Async-signal-safe: yes.
+bool cunwind_take_priority(int priority);
+
+#pragma GCC visibility pop
+
 // ---- Deadly calls ----------------------------------------------------------------------------------------------------
 
 /// The calls of the engine that few programs make, so that a filter may kill for them.

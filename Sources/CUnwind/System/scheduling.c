@@ -8,6 +8,7 @@
 
 #define _GNU_SOURCE
 #include <sched.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
 
@@ -49,3 +50,39 @@ bool cunwind_request_short_slice(void) {
   if (cunwind_call_is_deadly(CUNWIND_CALL_SET_SCHEDULING)) return false;
   return cunwind_raw(SYS_sched_setattr, 0, (long)&own, 0, 0, 0, 0) == 0;
 }
+
+// ---- Real-time threads -----------------------------------------------------------------------------------------------
+// The fair threads get a CPU beside real-time ones for 50 ms in each second (kernel/sched/deadline.c, the server of fair
+// threads; before Linux 6.12 the throttling of real-time ones). A helper that is a fair one could stop a real-time thread
+// and lose its CPU to one that has a lower priority than that: the thread was held for 0.9 s (measured).
+
+#define HIGHEST_PRIORITY 99
+
+int cunwind_priority_over(pid_t tid) {
+  char path[CUNWIND_NUMBERED_PATH_BYTES], text[512];
+  cunwind_number_path(path, "/proc/self/task/", (uint64_t)tid, "/stat");
+  if (cunwind_read_text(path, text, sizeof text) <= 0) return 0;
+  // proc_pid_stat(5), fields 40 and 41: the priority and the policy.
+  const char *priority = cunwind_behind_field(text, 39);
+  if (!priority || *priority == 0) return 0;
+  char *policy = NULL;
+  long own = strtol(priority, &policy, 10), kind = strtol(policy, NULL, 10);
+  // No priority is above a deadline.
+  if (kind == SCHED_DEADLINE) return HIGHEST_PRIORITY;
+  if (kind != SCHED_FIFO && kind != SCHED_RR) return 0;
+  // Threads of the same priority take turns, or wait for each other.
+  return own < HIGHEST_PRIORITY ? (int)own + 1 : HIGHEST_PRIORITY;
+}
+
+CUNWIND_BARE static bool take(int priority) {
+  scheduling own;
+  own.size = sizeof own;
+  own.policy = SCHED_FIFO;
+  own.flags = 0;
+  own.nice = 0;
+  own.priority = (uint32_t)priority;
+  own.runtime = own.deadline = own.period = 0;
+  return cunwind_raw(SYS_sched_setattr, 0, (long)&own, 0, 0, 0, 0) == 0;
+}
+
+CUNWIND_BARE bool cunwind_take_priority(int priority) { return take(priority) || (priority > 1 && take(priority - 1)); }

@@ -4,6 +4,7 @@
 #include <CUnwind.h>
 #include <errno.h>
 #include <linux/seccomp.h>
+#include <sched.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -66,6 +67,45 @@ void cunwind_check_traced_thread(int unused) {
   cunwind_test_subject_stop(&subject);
   munmap((void *)ready, sizeof *ready);
 }
+
+enum { PRIORITY = 10 };
+
+// Starts a real-time thread that spins. False: it could not, or the system gives it no priority.
+static bool start_realtime(cunwind_test_subject *subject) {
+  if (!cunwind_test_subject_start(subject, CUNWIND_TEST_SPINNING, 3, SIGPROF)) return false;
+  EXPECT(cunwind_priority_over(subject->tid) == 0);
+  struct sched_param own = {.sched_priority = PRIORITY};
+  if (sched_setscheduler(subject->tid, SCHED_RR, &own) == 0) return true;
+  cunwind_test_say("not run: no real-time priority is permitted");
+  cunwind_test_subject_stop(subject);
+  return false;
+}
+
+// Otherwise another real-time thread may take the helper's CPU while the thread is stopped.
+void cunwind_check_realtime_thread(int unused) {
+  (void)unused;
+  cunwind_test_subject subject;
+  if (!start_realtime(&subject)) return;
+  EXPECT(cunwind_priority_over(subject.tid) == PRIORITY + 1);
+  EXPECT(cunwind_test_is_whole(cunwind_test_capture(&subject, cunwind_capture_stop)));
+  // The caller keeps its own.
+  EXPECT(sched_getscheduler(0) == SCHED_OTHER);
+  EXPECT(cunwind_test_subject_stop(&subject) > 0);
+}
+
+static void capture_without_rank(int error) {
+  cunwind_test_subject subject;
+  if (!start_realtime(&subject)) return;
+  EXPECT(cunwind_test_refuse(SYS_sched_setattr, cunwind_test_refusal_by(error)) == 0);
+  EXPECT(cunwind_test_capture(&subject, cunwind_capture_stop) == CUNWIND_REFUSED && subject.info.error == EBUSY);
+  // Others may be stopped.
+  struct sched_param none = {0};
+  EXPECT(sched_setscheduler(subject.tid, SCHED_OTHER, &none) == 0);
+  EXPECT(cunwind_test_is_whole(cunwind_test_capture(&subject, cunwind_capture_stop)));
+  EXPECT(cunwind_test_subject_stop(&subject) > 0);
+}
+
+void cunwind_check_outranked_helper(int error) { cunwind_test_expect_in_child(capture_without_rank, error); }
 
 #define MEMORY_BYTES (64ul << 20)
 
