@@ -19,6 +19,8 @@ struct PoolSupervisor {
     private let tasks: @Sendable () -> PoolTasks
     private var detector: PinDetector
     private var pinned: [Int32: PinnedThread] = [:]
+    /// Counts from the first look on, as a pin does: a quota throttles a thread also before it is known to be pinned.
+    private var quota = CPUQuota()
     /// Whether the loops have pools, after so many changes of them.
     private var known = (changes: 0, hasPools: false)
     private var lastLook: UInt64?
@@ -63,7 +65,11 @@ struct PoolSupervisor {
         case .unreadable: return .max
         }
         lastLook = now
-        let seen = reader.look(WatchedPools(context))
+        var seen = reader.look(WatchedPools(context))
+        if let thread = seen.first?.sighting.thread {
+            let throttled = quota.throttled(thread: thread)
+            for index in seen.indices { seen[index].sighting.reading.throttled = throttled }
+        }
         let actions = detector.decide(seen.map(\.sighting), at: now, countingFrom: countingFrom)
         for action in actions {
             switch action {
@@ -109,7 +115,7 @@ struct PoolSupervisor {
             context.suppressed.add(.debugger)
             return false
         }
-        var thread = PinnedThread(pin, seen, number: number + 1, threshold: threshold ?? 0, context)
+        var thread = PinnedThread(pin, seen, number: number + 1, threshold: threshold ?? 0, quota, context)
         // Its stack must be one of the task's.
         guard thread.begin(context), reader.isRunning(seen) else { return false }
         number += 1
@@ -140,12 +146,12 @@ private struct PinnedThread {
 
     init(
         _ pin: PinDetector.Pin, _ seen: PoolReader.Sighting, number: UInt64, threshold: UInt64,
-        _ context: WatchdogContext
+        _ quota: CPUQuota, _ context: WatchdogContext
     ) {
         (thread, task, start) = (pin.thread, pin.task, pin.first.time)
         log = TurnLog(began: start)
         diagnostician = StallDiagnostician(threads: context.threads, waits: WaitClock())
-        diagnostician.begin(thread, at: pin.first)
+        diagnostician.begin(thread, at: pin.first, quota)
         let loop = StallRecord.Loop(
             label: seen.label, kind: seen.kind, turn: number, nesting: 0, thread: .init(ThreadIdentity(thread)))
         var record = StallRecord(.pinned, loop, threshold: threshold, age: context.now() &- start)

@@ -44,8 +44,10 @@ struct StallDiagnostician {
         if readings.count > limit { readings.removeFirst(readings.count - Self.readingsKept) }
     }
 
-    /// Begins with an earlier reading of a thread, from which on its time is known.
-    mutating func begin(_ thread: Int32, at reading: ThreadReading) { (readThread, readings) = (thread, [reading]) }
+    /// Begins with an earlier reading of a thread, from which on its time is known, and that with a `quota` that counts since then.
+    mutating func begin(_ thread: Int32, at reading: ThreadReading, _ quota: CPUQuota) {
+        (readThread, readings, self.quota) = (thread, [reading], quota)
+    }
 
     mutating func readOwner(_ reading: ThreadReading) {
         // A thread that was woken has the lock, or nearly.
