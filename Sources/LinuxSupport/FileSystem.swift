@@ -125,6 +125,21 @@ package struct KeptDescriptor: Sendable {
     package func close() { if isOpen { Glibc.close(number) } }
 }
 
+/// The most numbers that ``hasDescriptors(for:)`` looks at: some 5 ms.
+private let maximumNumbers: UInt = 65_536
+
+/// Returns whether `count` more descriptors can be opened now, by the process's limit, if no other thread opens any meanwhile;
+/// opens none itself.
+package func hasDescriptors(for count: Int) -> Bool {
+    var limit = rlimit()
+    guard getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 else { return false }
+    var free = 0
+    for number in 0..<min(UInt(limit.rlim_cur), maximumNumbers) where free < count {
+        if fcntl(Int32(number), F_GETFD) < 0 { free += 1 }
+    }
+    return free >= count
+}
+
 /// Returns whether the file at a path gives capabilities to the program that it is (setcap(8)).
 package func hasFileCapabilities(_ path: String) -> Bool { clinux_has_file_capabilities(path) }
 

@@ -152,6 +152,15 @@ struct CRC32Tests {
     }
 }
 
+@Suite struct FreeDescriptorTests {
+    @Test func `more than the limit are never free`() throws {
+        var limit = rlimit()
+        try #require(getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0)
+        #expect(hasDescriptors(for: 1))
+        #expect(!hasDescriptors(for: Int(clamping: limit.rlim_cur)))
+    }
+}
+
 @Suite struct OpenFileSearchTests {
     private static let noPipe = WantedFile(link: "pipe:[0]")
 

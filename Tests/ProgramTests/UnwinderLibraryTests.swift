@@ -153,6 +153,17 @@ import Testing
         #expect(stacks >= 60, "\(stacks) of \(report.otherThreads?.count ?? 0) threads have a stack")
     }
 
+    /// CoreFoundation and libdispatch end a process that has no descriptors left for a run loop: the monitor makes none then.
+    @Test(arguments: [24, 27])
+    func `a limit on descriptors ends no program`(descriptors: Int) throws {
+        let file = try directory.write("pages", [UInt8](repeating: 7, count: 1 << 20))
+        let host = try TestHost(
+            ["main-stalls", reports, "50", "100", file], wrapper: ["prlimit", "--nofile=\(descriptors)"])
+        let lines = host.finish()
+        #expect(host.process.terminationReason == .exit && host.process.terminationStatus == 0, "\(lines)")
+        #expect(lines.count { $0.hasPrefix("K ") } == Self.mainStalls)
+    }
+
     @Test func `near the limit of descriptors none is kept`() throws {
         let host = try TestHost(["many-threads", reports], wrapper: ["prlimit", "--nofile=28"])
         let lines = host.finish()

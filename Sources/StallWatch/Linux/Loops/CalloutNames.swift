@@ -59,7 +59,7 @@ struct CalloutNames: Sendable {
 
     private static func calledOut() -> CalloutNames {
         let mode = CFStringCreateWithCString(nil, "stallwatch", CFStringBuiltInEncodings.UTF8.rawValue)
-        guard let loop = CFRunLoopGetCurrent(), let mode else { return CalloutNames() }
+        guard let loop = RunLoopLayout.makePrivateLoop(), let mode else { return CalloutNames() }
         // The callbacks' return addresses; the fifth word is the descriptor of the source of version 1.
         let notes = UnsafeMutablePointer<UInt64>.allocate(capacity: 5)
         notes.initialize(repeating: 0, count: 5)

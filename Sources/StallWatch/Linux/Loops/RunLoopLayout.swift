@@ -92,13 +92,23 @@ extension RunLoopLayout {
         state.withLock { $0 = found }
     }
 
+    /// The descriptors that a run loop with a second mode takes, and those that stay free for the app.
+    private static let descriptorsOfLoop = (own: 8, free: 24)
+
+    /// Makes the run loop of a thread that has none; `nil` if the app would be left with few descriptors: CoreFoundation
+    /// ends the process if it gets none for a loop or a mode.
+    static func makePrivateLoop() -> CFRunLoop? {
+        guard hasDescriptors(for: descriptorsOfLoop.own + descriptorsOfLoop.free) else { return nil }
+        return CFRunLoopGetCurrent()
+    }
+
     private static func address(_ object: AnyObject) -> UInt64 {
         UInt64(UInt(bitPattern: Unmanaged.passUnretained(object).toOpaque()))
     }
 
     private static func search() -> RunLoopLayout? {
         let mode = CFStringCreateWithCString(nil, "stallwatch-layout", CFStringBuiltInEncodings.UTF8.rawValue)
-        guard let loop = CFRunLoopGetCurrent(), let mode else { return nil }
+        guard let loop = makePrivateLoop(), let mode else { return nil }
         let (memory, loopAddress, now) = (GuardedMemory(), address(loop), CFAbsoluteTimeGetCurrent())
         let later = laterDates.compactMap {
             CFRunLoopTimerCreateWithHandler(nil, now + $0, learnedInterval, 0, 0) { _ in }

@@ -104,6 +104,13 @@ final class LiveEngine: MonitorEngine {
     func watch(
         _ loop: WatchedLoop, threshold: Duration, isServed: Bool
     ) throws(StallWatchError) -> any EngineLoop {
+        // Before anything asks for its run loop.
+        guard !loop.mayTakeDescriptors || hasDescriptors(for: WatchedLoop.descriptors) else {
+            throw StallWatchError(
+                .systemFailure,
+                "\(loop.label) cannot be watched with so few free descriptors: raise the limit on open files (ulimit -n)"
+            )
+        }
         let entry = try state.withLock { state throws(StallWatchError) in
             if case .stopped = state.phase {
                 throw StallWatchError(

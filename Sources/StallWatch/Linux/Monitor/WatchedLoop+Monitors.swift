@@ -23,6 +23,17 @@ extension WatchedLoop {
         }
     }
 
+    /// The descriptors that the main run loop and the main queue take when they are first used, and some that stay free.
+    static var descriptors: Int { 12 }
+
+    /// Whether the first use of the loop may open ``descriptors``, without which CoreFoundation and libdispatch end the process.
+    var mayTakeDescriptors: Bool {
+        switch source {
+        case .main, .mainQueue, .runLoop: true
+        default: false
+        }
+    }
+
     /// Follows the loop, a recorder per monitor; `.main` has the run loop, the queue and the program's main executor.
     func makeMonitors(
         threshold: UInt64, alarm: WatchdogAlarm, isServed: Bool = false
