@@ -193,16 +193,19 @@ extension LockIdentifier {
     private func mutexOwner(_ call: SystemCall) -> AwaitedLock.Ownership {
         guard let mutex = PthreadMutex(at: call.argument(0), memory) else { return .unknown("it cannot be read") }
         guard let owner = mutex.ownerWhileWaitedFor else { return .unknown("it was just released, or is damaged") }
-        return live(owner, of: call, else: "the thread that locked it belongs to another process, or has ended")
+        return live(owner, of: call, else: Self.lostOwner)
     }
+
+    private static let lostOwner = "the thread that locked it belongs to another process, or has ended"
 
     /// Returns the rwlock's address and writer: a waiter sleeps on the word at offset 8 (phase) or 12 (writers).
     private func writer(_ call: SystemCall) -> (UInt64, AwaitedLock.Ownership) {
         let futex = call.argument(0)
-        for offset in [12, 8] as [UInt64] where futex > offset {
-            if let writer = PthreadReadWriteLock.writer(ofLockAt: futex - offset, memory), isLive(writer) {
-                return (futex - offset, live(writer, of: call))
-            }
+        let writers = [12, 8].filter { futex > $0 }.compactMap { offset -> (address: UInt64, writer: Int32)? in
+            PthreadReadWriteLock.writer(ofLockAt: futex - offset, memory).map { (futex - offset, $0) }
+        }
+        if let (address, writer) = writers.first(where: { isLive($0.writer) }) ?? writers.first {
+            return (address, live(writer, of: call, else: Self.lostOwner))
         }
         let others = Futex.isShared(call.argument(1)) ? ", a thread of another process owns it" : ""
         return (futex, .unknown("readers own it, and it does not store them\(others), or it was just released"))

@@ -209,6 +209,11 @@ private func identify(
         #expect(reader?.owner == 104)
         #expect(reader?.address == Block.address)
         #expect(identify(try futex(bitsetWait, at: 12), fields, libc("pthread_rwlock_wrlock"))?.owner == 104)
+        // A writer that has ended, or is of another process, is no reader.
+        fields[6] = 999
+        let lost = identify(try futex(bitsetWait, at: 8), fields, libc("pthread_rwlock_rdlock"))
+        #expect(lost?.address == Block.address)
+        #expect(lost?.ownership == .unknown("the thread that locked it belongs to another process, or has ended"))
         // Readers hold the lock, and a writer waits for them.
         (fields[0], fields[6]) = (0xa, 0)
         #expect(identify(try futex(bitsetWait, at: 8), fields, libc("pthread_rwlock_wrlock"))?.owner == nil)
