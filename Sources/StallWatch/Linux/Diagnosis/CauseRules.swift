@@ -4,7 +4,7 @@ import StallReports
 
 /// Concludes the cause of a stall from its evidence: a pure function, with every rule in this file.
 ///
-/// 1. A cycle of lock owners that did not move is a `deadlock`.
+/// 1. A cycle of lock owners that did not move is a `deadlock`, while it lasts.
 /// 2. `paging`, if waiting for pages and handling their faults in the kernel take half of the time or more together.
 /// 3. `io`, if waiting in one call for input or output and the kernel's work for the same call are the largest part
 ///    together, and a quarter of that is waiting or the call flushes to a disk.
@@ -34,6 +34,8 @@ enum CauseRules {
     static func conclusion(from evidence: Evidence) -> Cause {
         var cause = mainCause(of: evidence)
         cause.other = otherWait(in: evidence, than: cause.observation)
+        // A circle that something has broken was none that lasts for ever.
+        if cause.kind != .deadlock { cause.observation?.lock?.isDeadlock = false }
         return cause
     }
 
@@ -66,12 +68,15 @@ enum CauseRules {
     }
 
     /// A deadlock, if a sample saw a circle of locks: for half of the time, if one of its waits ends by itself.
+    ///
+    /// One that the thread has left without such a wait was none: any thread may let go of most locks.
     private static func deadlock(_ evidence: Evidence) -> Cause? {
         let circles = zip(evidence.observations, evidence.weights).filter { $0.0.lock?.isDeadlock == true }
         guard let seen = circles.last?.0, let chain = seen.lock else { return nil }
         let waiting = circles.reduce(0) { $0 + $1.1 }
         let endsByItself = chain.lock.hasTimeout || chain.owners.contains { $0.waitsFor?.hasTimeout == true }
-        guard !endsByItself || waiting * 2 >= evidence.split.duration else { return nil }
+        let isLeft = evidence.hasEnded || evidence.observations.last?.activity == .running
+        guard endsByItself ? waiting * 2 >= evidence.split.duration : !isLeft else { return nil }
         return Cause(
             kind: .deadlock, confidence: endsByItself ? .likely : .certain, evidence: evidence, observation: seen)
     }

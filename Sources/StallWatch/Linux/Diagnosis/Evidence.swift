@@ -22,6 +22,8 @@ struct Evidence: Sendable {
     var observations: [Observation] = []
     /// The turn's start, in monotonic nanoseconds.
     var start: UInt64
+    /// Whether the turn is over.
+    var hasEnded = false
     var minorFaults: UInt64 = 0
     var majorFaults: UInt64 = 0
     var voluntarySwitches: UInt64 = 0

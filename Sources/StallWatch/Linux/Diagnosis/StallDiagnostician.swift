@@ -131,7 +131,7 @@ struct StallDiagnostician {
         read(thread)
         faults?.read()
         defer { (faults, steal) = (nil, nil) }
-        return cause(observations, from: start, to: end)
+        return cause(observations, from: start, to: end, hasEnded: true)
     }
 
     private mutating func watchFaults(of thread: Int32, since start: UInt64) {
@@ -263,7 +263,9 @@ struct StallDiagnostician {
         return steal.longest(until: now)
     }
 
-    private func cause(_ observations: [Observation], from start: UInt64, to end: UInt64) -> Cause? {
+    private func cause(
+        _ observations: [Observation], from start: UInt64, to end: UInt64, hasEnded: Bool = false
+    ) -> Cause? {
         guard let split = TimeSplit(readings: readings, from: start, to: end),
             let first = readings.last(where: { $0.time <= start }) ?? readings.first,
             let last = readings.last
@@ -278,7 +280,7 @@ struct StallDiagnostician {
         let (user, system) = (growth { $0.userTicks }, growth { $0.systemTicks })
         let evidence = Evidence(
             split: split, countsRunQueue: last.showsRunQueue, observations: observations, start: start,
-            minorFaults: growth { $0.minorFaults },
+            hasEnded: hasEnded, minorFaults: growth { $0.minorFaults },
             majorFaults: growth { $0.majorFaults },
             voluntarySwitches: growth { $0.voluntarySwitches },
             involuntarySwitches: growth { $0.involuntarySwitches },

@@ -239,7 +239,22 @@ private func running(at time: UInt64, in name: String?) throws -> Observation {
         #expect(concluded(cpu: 160, blocked: 40, [waiting] + computing).kind == .cpu)
         #expect(concluded(blocked: 40, [waiting]).kind == .deadlock)
         waiting.lock?.lock.hasTimeout = false
-        #expect(concluded(cpu: 160, blocked: 40, [waiting] + computing).kind == .deadlock)
+        #expect(concluded(cpu: 160, blocked: 40, [waiting] + computing).kind == .cpu)
+    }
+
+    /// Another thread let go of the lock: a mutex that stands for a semaphore, or the end of a canceled thread.
+    @Test func `a circle that another thread has broken is no deadlock`() throws {
+        var waiting = try observe(at: 50, in: "futex")
+        waiting.lock = LockChain(
+            lock: AwaitedLock(kind: .pthreadMutex, address: 8, ownership: .thread(2)), isDeadlock: true)
+        var seen = evidence(blocked: 100, [waiting])
+        #expect(CauseRules.conclusion(from: seen).kind == .deadlock)
+        seen.hasEnded = true
+        let cause = CauseRules.conclusion(from: seen)
+        #expect(cause.kind == .lock && cause.observation?.lock?.isDeadlock == false)
+        // One with a time limit ends by itself.
+        seen.observations[0].lock?.lock.hasTimeout = true
+        #expect(CauseRules.conclusion(from: seen).kind == .deadlock)
     }
 
     @Test(arguments: [
