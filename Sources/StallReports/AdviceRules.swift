@@ -188,11 +188,17 @@ extension AdviceRule {
         // Silent for a semaphore that stands for a group of one.
         AdviceRule(id: "group", topic: "lock") { facts in
             guard facts.cause.kind == .lock, facts.waitsForGroup, let place = facts.culprit else { return nil }
-            return "Replace the wait in \(place) by group.notify(queue: .main), which calls what comes after it."
+            let limit = facts.hasTimeLimit ? ", and by a timer for its time limit" : ""
+            return
+                "Replace the wait in \(place) by group.notify(queue: .main), which calls what comes after it\(limit)."
         },
         // Silent for a semaphore in a task.
         AdviceRule(id: "signal", topic: "lock") { facts in
             guard facts.cause.kind == .lock, facts.waitsForSignal, let place = facts.culprit else { return nil }
+            if facts.hasTimeLimit {
+                return "Do not wait with a time limit in \(place): let the thread that signals, if there is one, "
+                    + "call back (DispatchQueue.main.async), and a timer what comes after the limit."
+            }
             return "Let the thread that signals call back (DispatchQueue.main.async) instead of waiting in \(place); "
                 + "\(facts.stacks) shows it while it lasts."
         },
@@ -228,6 +234,8 @@ extension AdviceRule {
 
 extension AdviceFacts {
     fileprivate var waitsForGroup: Bool { cause.lock?.kind == .dispatchGroup || calls(StallReport.groupWaits) }
+
+    fileprivate var hasTimeLimit: Bool { cause.lock?.hasTimeLimit == true }
 
     /// Whether it waits for a semaphore, a condition or the like, which no thread holds.
     fileprivate var waitsForSignal: Bool { cause.lock?.kind.hasOwner == false || calls(StallReport.semaphoreWaits) }

@@ -165,6 +165,8 @@ extension StallReport {
         package var label: String?
         /// How often a dispatch group was entered and not left; `nil` for other kinds, and if that is not known.
         package var entries: Int?
+        /// Whether the wait also ends after a time, as that of `sem_timedwait`; `nil` if it does not.
+        package var hasTimeLimit: Bool?
         /// Whether the owners wait for each other in a cycle.
         package var isDeadlock: Bool
         /// The owners, all confirmed by the monitor: the first owns this lock, the second what the first waits for.

@@ -119,7 +119,9 @@ extension StallReport.Cause {
         if let end = lockWords[lock.kind]?.end {
             let left = lock.entries.map { "\($0) enter\($0 == 1 ? "() has" : "()s have") no leave() yet" }
             let address = lock.address.map { " at \($0)" } ?? ""
-            return "\(function), until \(end)\(address): \(left ?? "it does not record which thread that will be")"
+            let limit = lock.hasTimeLimit == true ? ", or until a time limit ends" : ""
+            return "\(function), until \(end)\(address)\(limit): "
+                + (left ?? "it does not record which thread that \(limit.isEmpty ? "will" : "would") be")
         }
         let name = lock.kind.named(lock.label)
         guard !lock.owners.isEmpty else {

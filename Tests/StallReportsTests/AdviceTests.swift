@@ -80,6 +80,17 @@ import Testing
         #expect(try direct.report().advice?.rule == "sleep")
     }
 
+    @Test(
+        arguments: [
+            (.semaphore, "Do not wait with a time limit in load()"), (.dispatchGroup, "and by a timer for its"),
+        ]
+            as [(StallReport.LockKind, String)])
+    func `a wait with a time limit may have been a sleep`(kind: StallReport.LockKind, text: String) throws {
+        var lock = Self.lock(kind, [])
+        lock.hasTimeLimit = true
+        #expect(try Stall(kind: .lock, lock: lock).report().advice?.text.contains(text) == true)
+    }
+
     @Test func `every rule has a case`() {
         #expect(Set(Self.cases.map(\.rule)).sorted() == AdviceRule.all.map(\.id).sorted())
     }

@@ -162,6 +162,12 @@ import Testing
         )
         semaphore.address = "0x7ffc10"
         #expect(sentence(.lock, semaphore).contains("signals the semaphore at 0x7ffc10: it"))
+        // Perhaps no thread will.
+        semaphore.hasTimeLimit = true
+        #expect(
+            sentence(.lock, semaphore).hasSuffix(
+                "signals the semaphore at 0x7ffc10, or until a time limit ends: it does not record which thread that would be."
+            ))
         #expect(
             sentence(.lock, mutex([], reason: "it was just released"))
                 == "Blocked for 470 of 500 ms in pthread_mutex_lock, for the mutex; its owner is not known: it was just released."

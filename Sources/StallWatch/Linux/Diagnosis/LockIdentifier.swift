@@ -31,7 +31,9 @@ struct LockIdentifier {
                 kind: .file, function: call.name,
                 ownership: .unknown("it is locked through another open file, possibly by another process"))
         case "semop", "semtimedop":
-            return AwaitedLock(kind: .systemSemaphore, function: call.name, ownership: .none)
+            return AwaitedLock(
+                kind: .systemSemaphore, function: call.name,
+                hasTimeout: call.name == "semtimedop" && call.argument(3) != 0, ownership: .none)
         default:
             return AwaitedLock(kind: .futex, ownership: .unknown("the thread waits for several futexes"))
         }

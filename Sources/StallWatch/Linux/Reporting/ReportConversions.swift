@@ -68,6 +68,7 @@ extension StallReport.Lock {
         address = chain.lock.address == 0 ? nil : .init(chain.lock.address)
         function = chain.lock.function
         (label, entries) = (chain.lock.label, chain.lock.entries)
+        hasTimeLimit = chain.lock.hasTimeout ? true : nil
         switch chain.lock.ownership {
         case .thread, .process: break
         case .none: reason = "this kind has no owner"

@@ -340,6 +340,16 @@ private func identify(
         }
     }
 
+    @Test func `a wait of semtimedop with a time has a limit`() throws {
+        let number = try #require(SystemCallNames.current.number(of: "semtimedop"))
+        func hasTimeout(_ time: UInt64) -> Bool? {
+            let call = SystemCall(
+                number: number, arguments: [1, 0, 1, time, 0, 0], stackPointer: 0, programCounter: 0)
+            return identify(call, [], [])?.hasTimeout
+        }
+        #expect(hasTimeout(0x7000) == true && hasTimeout(0) == false)
+    }
+
     @Test func randomWordsNeverHaveAnOwner() throws {
         var generator = SeededGenerator(seed: 20)
         // Typical lock words; no thread 999 lives.
