@@ -19,6 +19,15 @@ package struct CPUQuota {
         candidates(readSmallFile("/proc/thread-self/cgroup") ?? "").contains { readSmallFile($0) != nil }
     }
 
+    /// Whether no quota of a cgroup around the calling thread's is hidden: by a cgroup namespace (cgroup_namespaces(7)), or
+    /// because the statistics cannot be read.
+    package static var seesAll: Bool {
+        isReadable && readLink("/proc/self/ns/cgroup") == "cgroup:[\(initialNamespace)]"
+    }
+
+    /// PROC_CGROUP_INIT_INO of linux/proc_ns.h.
+    private static let initialNamespace: UInt32 = 0xefff_fffb
+
     /// Returns the throttled time so far, in nanoseconds, including the time since the last call.
     package mutating func throttled(thread: Int32) -> UInt64 {
         let membership = readSmallFile("/proc/self/task/\(thread)/cgroup")

@@ -125,9 +125,13 @@ enum CauseRules {
     private static func withoutCPU(_ evidence: Evidence, share: Double) -> Cause {
         let (half, confidence) = (evidence.split.runQueue / 2, confidence(ofShare: share))
         guard evidence.throttled >= half else {
-            // The host's other machines may have used the CPU, and not this one's threads.
-            let isDoubtful = evidence.stolen >= half && confidence == .certain
-            return Cause(kind: .cpuContention, confidence: isDoubtful ? .likely : confidence, evidence: evidence)
+            // The host's other machines may have used the CPU, and not this one's threads, or a quota that does not show
+            // has stopped the thread. So has something, if fewer threads than CPUs were ready.
+            let isDoubtful =
+                evidence.stolen >= half || !evidence.seesQuotas || evidence.competitors?.areEnough == false
+            return Cause(
+                kind: .cpuContention, confidence: isDoubtful && confidence == .certain ? .likely : confidence,
+                evidence: evidence)
         }
         // The kernel adds up the throttled time of all CPUs: some of it may be that of others.
         let isCertain = evidence.throttled / UInt64(max(evidence.processors, 1)) >= half

@@ -32,6 +32,8 @@ struct Evidence: Sendable {
     var kernelShare: Double?
     /// The time that CPU quotas throttled the thread's cgroups, in nanoseconds: the sum over all CPUs.
     var throttled: UInt64 = 0
+    /// Whether a quota that throttles the thread would be in ``throttled``.
+    var seesQuotas = true
     /// The number of CPUs that are online.
     var processors = 1
     /// The time that the host took from the most affected CPU since a sample saw the thread ready, in nanoseconds.

@@ -10,6 +10,7 @@ struct StallDiagnostician {
     /// The thread that ``readings`` are of; 0 before the first.
     private var readThread: Int32 = 0
     private var quota = CPUQuota()
+    private static let seesQuotas = CPUQuota.seesAll
     /// The last readings before the stall and all readings within it, ascending by time.
     private var readings: [ThreadReading] = []
     /// Opened when a late turn waits for pages; closed when that stall ends or the next one begins.
@@ -286,7 +287,8 @@ struct StallDiagnostician {
             involuntarySwitches: growth { $0.involuntarySwitches },
             // Fewer than five ticks are too coarse.
             kernelShare: user + system < 5 ? nil : Double(system) / Double(user + system),
-            throttled: growth { $0.throttled }, processors: sysconf(Int32(_SC_NPROCESSORS_ONLN)),
+            throttled: growth { $0.throttled }, seesQuotas: Self.seesQuotas,
+            processors: sysconf(Int32(_SC_NPROCESSORS_ONLN)),
             // Only this cause is doubtful by it.
             stolen: split.runQueue * 2 >= split.duration ? stolen() : 0, competitors: competitors,
             pagedFile: faults?.file

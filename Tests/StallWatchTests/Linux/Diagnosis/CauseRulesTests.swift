@@ -1,4 +1,5 @@
 import LinuxSupport
+import StallReports
 import TestSupport
 import Testing
 
@@ -226,6 +227,25 @@ private func running(at time: UInt64, in name: String?) throws -> Observation {
         seen.stolen = 40_000_000
         #expect(CauseRules.conclusion(from: seen).confidence == .likely)
         #expect(CauseRules.conclusion(from: seen).kind == .cpuContention)
+    }
+
+    /// A quota of a cgroup outside of the container's namespace stops its threads, and no file in the container shows it.
+    @Test func `contention is not certain where a quota may be hidden`() {
+        var seen = evidence(cpu: 10, queue: 90)
+        seen.seesQuotas = false
+        #expect(CauseRules.conclusion(from: seen).confidence == .likely)
+        #expect(CauseRules.conclusion(from: seen).kind == .cpuContention)
+        seen.throttled = 90_000_000
+        #expect(CauseRules.conclusion(from: seen).kind == .throttled)
+        #expect(CauseRules.conclusion(from: seen).confidence == .certain)
+    }
+
+    @Test func `contention is not certain with fewer ready threads than CPUs`() {
+        var seen = evidence(cpu: 10, queue: 90)
+        seen.competitors = .init(own: 1, others: 0, processors: 2)
+        #expect(CauseRules.conclusion(from: seen).confidence == .likely)
+        seen.competitors = .init(own: 1, others: 1, processors: 2)
+        #expect(CauseRules.conclusion(from: seen).confidence == .certain)
     }
 
     private static let circle = LockChain(
