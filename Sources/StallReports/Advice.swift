@@ -81,7 +81,7 @@ struct AdviceFacts {
 
     /// The thread that the lock's whole chain waits for, with the app's function in which it is.
     var lastOwner: (owner: StallReport.LockOwner, place: String)? {
-        guard let owner = cause.lock?.owners.last, owner.waitsFor == nil else { return nil }
+        guard cause.describesMost, let owner = cause.lock?.owners.last, owner.waitsFor == nil else { return nil }
         return report.place(of: owner).map { (owner, $0) }
     }
 

@@ -38,6 +38,10 @@ extension StallReport {
         package var systemCall: SystemCall?
         /// Another call, in which the thread was blocked for a third of the time or more; `nil` if there was none.
         package var otherCall: SystemCall?
+        /// The part of ``blockedMilliseconds`` that the wait described here and those like it took, by the samples.
+        ///
+        /// `nil` for three quarters or more: there was one wait, or many of the same kind for the same thing.
+        package var waitMilliseconds: Double?
         /// The C library function in which the thread was, if no sample saw a system call.
         package var function: String?
         /// The kernel function in which the thread was blocked (/proc/<pid>/wchan, proc(5)).

@@ -13,6 +13,9 @@ extension StallReport.Cause {
     /// Whether the host of the virtual machine took the CPU for half of the time without one.
     package var isStolen: Bool { kind == .cpuContention && (stolenMilliseconds ?? 0) * 2 >= runQueueMilliseconds }
 
+    /// Whether the wait that is described took half of the blocked time or more.
+    package var describesMost: Bool { waitMilliseconds.map { $0 * 2 >= blockedMilliseconds } ?? true }
+
     fileprivate func sentence(naming names: CauseNames) -> String { words(naming: names).withoutControls }
 
     private func words(naming names: CauseNames) -> String {
@@ -24,6 +27,8 @@ extension StallReport.Cause {
             + rest(runQueueMilliseconds, "waiting for a CPU")
         let all = (onCPUMilliseconds + runQueueMilliseconds + blockedMilliseconds).whole
         let blocked = "\(blockedMilliseconds.whole) of \(all) ms"
+        // Several waits: only one is described.
+        let wait = blocked + (waitMilliseconds.map { ", about \($0.whole) ms of that" } ?? "")
         let ready = "\(runQueueMilliseconds.whole) of \(all) ms"
         switch kind {
         case .cpu:
@@ -64,7 +69,7 @@ extension StallReport.Cause {
             if polls {
                 return "Slept again and again, for \(blocked) in all, in \(place): it polls for something\(restOfWait)."
             }
-            return "Slept for \(blocked) in \(place)\(restOfWait)."
+            return "Slept for \(wait) in \(place)\(restOfWait)."
         case .io where (kernelShare ?? 0) >= 0.5 && onCPUMilliseconds * 4 >= blockedMilliseconds:
             return "Blocked for \(blockedMilliseconds.whole) ms and on CPU for "
                 + "\(onCPUMilliseconds.whole) of \(all) ms in \(place)\(peers(of: systemCall))."
@@ -75,11 +80,11 @@ extension StallReport.Cause {
             }
             if let resolver = names.resolver, let target = systemCall?.target, target.hasPrefix("socket to ") {
                 let server = target.dropFirst("socket to ".count)
-                return "Blocked for \(blocked) in \(resolver), which waits for the name server \(server)\(restOfWait)."
+                return "Blocked for \(wait) in \(resolver), which waits for the name server \(server)\(restOfWait)."
             }
-            return "Blocked for \(blocked) in \(place)\(peers(of: systemCall))\(restOfWait)."
+            return "Blocked for \(wait) in \(place)\(peers(of: systemCall))\(restOfWait)."
         case .lock:
-            return "Blocked for \(blocked) in \(lock.map { lockWait($0, names) } ?? place)\(restOfWait)."
+            return "Blocked for \(wait) in \(lock.map { lockWait($0, names) } ?? place)\(restOfWait)."
         case .deadlock:
             return lock.map { deadlock($0, names) }
                 ?? "The initializer of a global needs itself, and Swift's runtime waits for it again and again."

@@ -234,8 +234,8 @@ extension StallReport {
 
     /// The place that held the lock, if its owner is to blame for the wait: the app's function at the end of the chain.
     package var heldUpBy: String? {
-        guard let cause, cause.kind == .lock, cause.confidence != .possible, let owner = cause.lock?.owners.last,
-            owner.waitsFor == nil, !owner.isStarved
+        guard let cause, cause.kind == .lock, cause.confidence != .possible, cause.describesMost,
+            let owner = cause.lock?.owners.last, owner.waitsFor == nil, !owner.isStarved
         else { return nil }
         return place(of: owner)
     }

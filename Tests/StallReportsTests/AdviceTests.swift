@@ -91,6 +91,16 @@ import Testing
         #expect(try Stall(kind: .lock, lock: lock).report().advice?.text.contains(text) == true)
     }
 
+    @Test func `the owner of one lock of several is not to blame`() throws {
+        var report = try Stall(
+            kind: .lock, lock: Self.lock(.pthreadMutex, [Self.owner(call: Self.call("nanosleep"))])
+        ).report()
+        #expect(report.heldUpBy != nil && report.advice?.rule == "ownerWaits")
+        report.cause?.blockedMilliseconds = 500
+        report.cause?.waitMilliseconds = 180
+        #expect(report.heldUpBy == nil && report.advice?.rule == "held")
+    }
+
     @Test func `every rule has a case`() {
         #expect(Set(Self.cases.map(\.rule)).sorted() == AdviceRule.all.map(\.id).sorted())
     }

@@ -45,6 +45,22 @@ import Testing
         )
     }
 
+    @Test func `one of several waits is not said to have taken all of the time`() {
+        var cause = StallReport.Cause(
+            kind: .lock, confidence: .certain, onCPUMilliseconds: 0, runQueueMilliseconds: 0, blockedMilliseconds: 500,
+            uncertaintyMilliseconds: 0, lock: mutex([owner(2, "saver")]))
+        #expect(cause.describesMost)
+        cause.waitMilliseconds = 180.4
+        #expect(
+            cause.sentence
+                == "Blocked for 500 of 500 ms, about 180 ms of that in pthread_mutex_lock; the mutex is held by "
+                + "thread 2 \"saver\", which is waiting.")
+        #expect(!cause.describesMost)
+        (cause.kind, cause.lock) = (.sleep, nil)
+        cause.systemCall = .init(number: 230, name: "clock_nanosleep", target: "180 ms")
+        #expect(cause.sentence == "Slept for 500 of 500 ms, about 180 ms of that in clock_nanosleep(180 ms).")
+    }
+
     @Test func `an owner that waited for a CPU is not said to run`() {
         var starved = owner(2, "saver", isRunning: true)
         starved.time = .init(observedMilliseconds: 400, onCPUMilliseconds: 9.6, runQueueMilliseconds: 390.4)

@@ -34,6 +34,7 @@ enum CauseRules {
     static func conclusion(from evidence: Evidence) -> Cause {
         var cause = mainCause(of: evidence)
         cause.other = otherWait(in: evidence, than: cause.observation)
+        cause.waitTime = waitTime(in: evidence, like: cause.observation)
         // A circle that something has broken was none that lasts for ever.
         if cause.kind != .deadlock { cause.observation?.lock?.isDeadlock = false }
         return cause
@@ -49,6 +50,16 @@ enum CauseRules {
             min(most.value, evidence.split.blocked) * 3 >= evidence.split.duration
         else { return nil }
         return waits.last { $0.0.activity.call?.name == most.key }?.0
+    }
+
+    /// Returns the blocked time of waits that look like one; `nil` if that is three quarters or more of all.
+    private static func waitTime(in evidence: Evidence, like shown: Observation?) -> UInt64? {
+        guard let shown, shown.activity.call != nil else { return nil }
+        let waits = zip(evidence.observations, evidence.weights).filter { $0.0.activity.call != nil }
+        let all = waits.reduce(0) { $0 + $1.1 }
+        let alike = waits.reduce(0) { $0 + ($1.0.isAlike(shown) ? $1.1 : 0) }
+        guard alike < all, alike * 4 < all * 3 else { return nil }
+        return UInt64(Double(evidence.split.blocked) * Double(alike) / Double(all))
     }
 
     private static func mainCause(of evidence: Evidence) -> Cause {

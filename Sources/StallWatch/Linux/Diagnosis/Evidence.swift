@@ -11,6 +11,8 @@ struct Cause: Sendable {
     var observation: Observation?
     /// An observation of another wait that stands for a third of the time or more.
     var other: Observation?
+    /// The part of the blocked time that waits like that of ``observation`` stand for, in nanoseconds; `nil` for most of it.
+    var waitTime: UInt64?
     var pressure: Pressure?
 }
 
@@ -81,6 +83,30 @@ struct Observation: Sendable {
 
     enum Shown: Comparable {
         case nothing, part, all
+    }
+
+    /// Whether nothing that was seen tells this wait from another one.
+    func isAlike(_ other: Observation) -> Bool {
+        guard let call = activity.call, let otherCall = other.activity.call, !call.isRestarted, !otherCall.isRestarted
+        else { return true }
+        guard call.name == otherCall.name else { return false }
+        if let target = self.call?.target, let otherTarget = other.call?.target {
+            // A file may be deleted meanwhile, and a child get another name.
+            let isSame =
+                ["wait4", "waitid"].contains(call.name)
+                ? call.argument(0) == otherCall.argument(0) && call.argument(1) == otherCall.argument(1)
+                : target.hasPrefix(otherTarget) || otherTarget.hasPrefix(target)
+            guard isSame else { return false }
+        }
+        guard let lock, let otherLock = other.lock else { return true }
+        if let owner = lock.owners.first, let otherOwner = otherLock.owners.first {
+            return lock.lock.address == otherLock.lock.address && owner.thread.id == otherOwner.thread.id
+        }
+        // A condition has two words, and the word of a lock whose owner is not known need not be its address.
+        guard lock.lock.ownership == .none, lock.lock.kind != .condition, lock.lock.kind == otherLock.lock.kind else {
+            return true
+        }
+        return lock.lock.address == otherLock.lock.address
     }
 
     func isSameCall(as other: Observation) -> Bool {

@@ -27,6 +27,7 @@ extension StallReport.Cause {
         pagedFile = evidence.pagedFile
         systemCall = observation?.call
         otherCall = cause.other?.call
+        waitMilliseconds = cause.waitTime.map(milliseconds)
         function = observation?.function
         waitChannel = observation?.waitChannel
         kernelStack = observation?.kernelStack

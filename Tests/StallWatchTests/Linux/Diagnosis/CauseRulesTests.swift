@@ -84,6 +84,39 @@ private func running(at time: UInt64, in name: String?) throws -> Observation {
         #expect(concluded(blocked: 100, [waits[1]]).other == nil)
     }
 
+    /// Three locks in a row, each for a third of the time, are not the last one's owner's fault.
+    @Test func `the time of one wait is not that of others in the same function`() throws {
+        func wait(at time: UInt64, for address: UInt64, of owner: Int32) throws -> Observation {
+            var wait = try observe(at: time, in: "futex", [address, 0, 2, 0, 0, 0])
+            wait.place = 1
+            wait.lock = LockChain(
+                lock: AwaitedLock(kind: .pthreadMutex, address: address, ownership: .thread(owner)),
+                owners: [.init(thread: ThreadIdentity(id: owner, name: nil), isRunning: false)])
+            return wait
+        }
+        let waits = [try wait(at: 50, for: 8, of: 7), try wait(at: 150, for: 16, of: 9)]
+        let cause = concluded(blocked: 200, waits)
+        #expect(cause.kind == .lock && cause.confidence == .certain)
+        #expect(cause.waitTime == 100_000_000)
+        // The lock went from one owner to the next one.
+        #expect(concluded(blocked: 200, [waits[0], try wait(at: 150, for: 8, of: 9)]).waitTime == 100_000_000)
+        #expect(concluded(blocked: 200, [waits[0], try wait(at: 150, for: 8, of: 7)]).waitTime == nil)
+        #expect(concluded(blocked: 200, [waits[0]]).waitTime == nil)
+    }
+
+    @Test(
+        arguments: [
+            ("read", "pipe:[1]", "pipe:[2]", false), ("read", "/tmp/a", "/tmp/a (deleted)", true),
+            ("clock_nanosleep", "400 ms", "350 ms", false), ("wait4", "process 7 \"sh\"", "process 7 \"ls\"", true),
+            ("read", "/tmp/a", nil, true),
+        ] as [(String, String, String?, Bool)])
+    func `calls are alike if their targets may be`(name: String, first: String, second: String?, isAlike: Bool) throws {
+        var (one, two) = (try observe(at: 1, in: name), try observe(at: 2, in: name))
+        one.call = .init(number: 0, name: name, target: first)
+        two.call = .init(number: 0, name: name, target: second)
+        #expect(one.isAlike(two) == isAlike && two.isAlike(one) == isAlike)
+    }
+
     /// A reading before the first sample has no stack, and so no place, and may have the largest weight.
     @Test func `a stack of the same call stands for a reading without one`() throws {
         let reading = try observe(at: 60, in: "futex")
