@@ -148,9 +148,22 @@ extension StallReport.SystemCall {
     var isLocal: Bool {
         hasOtherEnd
             || target.map { target in
-                let address = target.hasPrefix("socket to ") ? target.dropFirst("socket to ".count) : target[...]
-                return ["/", "@", "socket:", "127.", "[::1]", "[::ffff:127."].contains { address.hasPrefix($0) }
+                let lead = ["socket to ", "socket at "].first { target.hasPrefix($0) }
+                let address = target.dropFirst(lead?.count ?? 0)
+                return !Self.isOfInternet(address)
+                    || ["127.", "[::1]", "[::ffff:127."].contains { address.hasPrefix($0) }
             } == true
+    }
+
+    /// Whether it is an address with a port, `192.0.2.1:80` or `[2001:db8::1]:80`: the path of a Unix socket may be any text.
+    private static func isOfInternet(_ address: Substring) -> Bool {
+        guard let colon = address.lastIndex(of: ":"), UInt16(address[address.index(after: colon)...]) != nil else {
+            return false
+        }
+        let host = address[..<colon]
+        if host.hasPrefix("["), host.hasSuffix("]") { return true }
+        let parts = host.split(separator: ".", omittingEmptySubsequences: false)
+        return parts.count == 4 && parts.allSatisfy { UInt8($0) != nil }
     }
 
     /// Whether the other end was looked for: a FIFO has one, a regular file has none.

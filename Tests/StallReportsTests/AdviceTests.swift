@@ -101,6 +101,14 @@ import Testing
         #expect(report.heldUpBy == nil && report.advice?.rule == "held")
     }
 
+    /// The path of a Unix socket is any text, also one without a slash.
+    @Test(arguments: [
+        ("app.sock", "call"), ("socket.d/app", "call"), ("host:80", "call"), ("10.0.0.2:80", "socket"),
+        ("[2001:db8::1]:80", "socket"), ("127.0.0.1:80", "call"),
+    ]) func `only an address with a port is in the network`(target: String, rule: String) throws {
+        #expect(try Stall(kind: .io, call: Self.call("connect", target)).report().advice?.rule == rule)
+    }
+
     @Test func `every rule has a case`() {
         #expect(Set(Self.cases.map(\.rule)).sorted() == AdviceRule.all.map(\.id).sorted())
     }

@@ -1,3 +1,4 @@
+import Glibc
 import StackCapture
 import LinuxSupport
 
@@ -27,10 +28,13 @@ extension SystemCall {
 
     /// The process group for a child of which the call waits; `nil` if it waits for another child, or for none.
     var awaitedGroup: Int32? {
-        let number = Int32(truncatingIfNeeded: argument(0))
+        let isID = name == "waitid"
+        let number = Int32(truncatingIfNeeded: argument(isID ? 1 : 0))
         // P_PGID is 2.
-        if name == "waitid" { return argument(0) == 2 ? Int32(truncatingIfNeeded: argument(1)) : nil }
-        return number < -1 && number > .min ? -number : nil
+        if isID, argument(0) != 2 { return nil }
+        // The caller's own group.
+        if number == 0 { return getpgrp() }
+        return isID ? number : number < -1 && number > .min ? -number : nil
     }
 
     /// Returns the only descriptor that the call transfers data through or polls, and whether it waits to read.
