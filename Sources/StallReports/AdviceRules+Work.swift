@@ -86,8 +86,9 @@ extension AdviceRule {
         guard facts.cause.kind == .paging else { return nil }
         let file = facts.cause.pagedFile.map { "touch \($0) ahead of time off \(facts.loop) (MADV_WILLNEED)" }
         if facts.cause.majorFaults == 0 {
-            return "Have the memory touched off \(facts.loop) first: "
-                + "another program, such as a file system in user space, supplies its pages."
+            return
+                "Have the memory touched off \(facts.loop) first: no disk, but perhaps a file system in user space or a "
+                + "thread with userfaultfd supplies its pages."
         }
         return "Give the process more memory, or \(file ?? "use less of it at a time"): "
             + "\(facts.cause.majorFaults) pages had to come from a disk."

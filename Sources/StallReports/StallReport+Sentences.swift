@@ -67,7 +67,8 @@ extension StallReport.Cause {
             return "\(pages): \(majorFaults) page faults went to a disk\(file)."
         case .sleep:
             if polls {
-                return "Slept again and again, for \(blocked) in all, in \(place): it polls for something\(restOfWait)."
+                return
+                    "Slept again and again, for \(blocked) in all, in \(place): it likely polls for something\(restOfWait)."
             }
             return "Slept for \(wait) in \(place)\(restOfWait)."
         case .io where (kernelShare ?? 0) >= 0.5 && onCPUMilliseconds * 4 >= blockedMilliseconds:
