@@ -301,10 +301,14 @@ extension StallReport.ThreadDescription {
     /// `thread 4711 "worker"`, or without the name.
     package var inWords: String {
         guard let name else { return "thread \(id)" }
-        // libdispatch names its workers by the last 15 bytes of the global queue's label, such as `oot.default-qos`.
-        let isWorker = name.utf8.count == 15 && (name.hasSuffix("-qos") || name.hasSuffix("-qos.overcommit"))
-        return "thread \(id)" + (isWorker ? " of a dispatch queue" : " \"\(name)\"")
+        return "thread \(id)" + (Self.workers.contains(name) ? " of a dispatch queue" : " \"\(name)\"")
     }
+
+    /// The names of libdispatch's workers: the last 15 bytes of the global queues' labels.
+    private static let workers: Set = [
+        "maintenance-qos", ".background-qos", "oot.utility-qos", "oot.default-qos", "r-initiated-qos",
+        "interactive-qos", "-qos.overcommit",
+    ]
 }
 
 extension StallReport.LoopDescription {

@@ -127,7 +127,9 @@ import Testing
         for name in ["oot.default-qos", "-qos.overcommit"] {
             #expect(StallReport.ThreadDescription(id: 4, name: name).inWords == "thread 4 of a dispatch queue")
         }
-        #expect(StallReport.ThreadDescription(id: 4, name: "my-qos").inWords == "thread 4 \"my-qos\"")
+        for name in ["my-qos", "render-work-qos"] {
+            #expect(StallReport.ThreadDescription(id: 4, name: name).inWords == "thread 4 \"\(name)\"")
+        }
         #expect(StallReport.ThreadDescription(id: 4).inWords == "thread 4")
     }
 
