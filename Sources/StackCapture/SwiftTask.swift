@@ -205,6 +205,33 @@ package struct SwiftTaskMemory {
         return children
     }
 
+    /// The frames of async functions, and the words of each, that ``traces(at:)`` has.
+    private static let traced = (frames: 8, words: 16)
+    /// The words around another job, which may be an actor: its state, and the job that it runs next.
+    private static let tracedJob = (before: 4, words: 16)
+
+    /// Returns a value that is another one once the job at an address has run, as far as that left traces in its memory: the
+    /// id of a task, where it resumes, and the variables of its async functions.
+    ///
+    /// A task that has paused and a new one may wait at the same address as before. The same value is no proof that neither
+    /// is: a task may run and leave all as it was. Nothing is copied but into the value.
+    package func traces(at address: UInt64) -> Int {
+        var traces = Hasher()
+        traces.combine(address)
+        guard id(at: address) != nil, let words = memory.words(at: address, count: Word.count) else {
+            traces.combine(memory.words(at: address &- UInt64(Self.tracedJob.before * 8), count: Self.tracedJob.words))
+            return traces.finalize()
+        }
+        for word in [Word.flags, Word.idHigh, Word.resumeFunction, Word.resumeContext] { traces.combine(words[word]) }
+        var context = words[Word.resumeContext]
+        for _ in 0..<Self.traced.frames {
+            guard context != 0, let frame = memory.words(at: context, count: Self.traced.words) else { break }
+            traces.combine(frame)
+            context = frame[0]
+        }
+        return traces.finalize()
+    }
+
     /// Returns where the task at an address resumes, whether or not it is one.
     func resumeFunction(ofTask address: UInt64) -> UInt64? {
         memory.words(at: address, count: Word.resumeFunction + 1)?.last

@@ -132,6 +132,31 @@ import Testing
         #expect(Self.task()?.callers.first == 0x77)
     }
 
+    @Test func `a job that has run has other traces`() {
+        func traces(_ changes: [UInt64: UInt64] = [:], at address: UInt64 = 0x1000) -> Int {
+            // The waiting function's frame, and that of its caller.
+            var memory: [UInt64: UInt64] = [:]
+            for frame in [0x3000, 0x3800] as [UInt64] {
+                for index in 0..<UInt64(16) { memory[frame + 8 * index] = 0 }
+            }
+            memory[0x3000] = 0x3800
+            memory = Self.sound.merging(memory) { $1 }.merging(changes) { $1 }
+            return SwiftTaskMemory(Words(memory), metadata: 0xabc0).traces(at: address)
+        }
+        #expect(traces() == traces() && traces() != 0)
+        // A new task, another function, a variable of it, one of its caller.
+        for change in [0x1020: 8 << 32, 0x1038: 0x78, 0x3018: 5, 0x3820: 5] as [UInt64: UInt64] {
+            #expect(traces([change.key: change.value]) != traces())
+        }
+        // Priorities, and what no function has.
+        for change in [0x1060: 0x4016, 0x3900: 5] as [UInt64: UInt64] {
+            #expect(traces([change.key: change.value]) == traces())
+        }
+        // A job that is no task: its object's state.
+        #expect(traces(at: 0x1080) == traces(at: 0x1080))
+        #expect(traces([0x1068: 7], at: 0x1080) != traces(at: 0x1080))
+    }
+
     @Test func `a task that keeps changing is not read`() {
         #expect(SwiftTaskMemory(Changing(), metadata: 0xabc0).stableTask(at: 0x1000) == nil)
     }

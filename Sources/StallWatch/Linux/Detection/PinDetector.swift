@@ -7,10 +7,10 @@ import StackCapture
 /// - is *blocked*: it waits at each look, and has hardly used a CPU since the last one. A thread that has not run at all is in
 ///   one wait, which is proof. A call may also wake again and again. A thread that is ready and has no CPU is not blocked;
 /// - or is *computing*: it has used a CPU, or was ready to, for a quarter of the time, while the oldest item that waits in the
-///   pool's queue has stayed the same. Items start in their order. Without such an item it is only counted: nothing was delayed.
+///   pool's queue has not run. Items start in their order. Without such an item it is only counted: nothing was delayed.
 ///
-/// A task may suspend between two looks and be back at the second one, and a task that yields waits at the same address as
-/// before. So what one wait does not prove takes ``looks`` looks, at uneven distances.
+/// A task may suspend between two looks and be back at the second one. So what one wait does not prove takes ``looks`` looks,
+/// at uneven distances; that a task computes stays likely, because an item may run and leave no trace.
 struct PinDetector {
     enum Hold: Equatable { case blocked, computing }
 
@@ -22,8 +22,9 @@ struct PinDetector {
         /// The address of the queue or task executor whose thread it is.
         var pool: UInt64
         var reading: ThreadReading
-        /// The address of the oldest item that waits in the queue, 0 for none; `nil` if that is not known.
-        var oldestItem: UInt64?
+        /// The traces of the oldest item that waits in the queue (``SwiftTaskMemory/traces(at:)``), 0 for none; `nil` if that
+        /// is not known.
+        var oldestItem: Int?
 
         fileprivate var waits: Bool { [UInt8(ascii: "S"), UInt8(ascii: "D")].contains(reading.state) }
     }

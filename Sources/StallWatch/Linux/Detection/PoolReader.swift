@@ -36,8 +36,8 @@ struct PoolReader {
     private struct Waiting {
         /// `nil` if it is not known.
         var tasks: Int?
-        /// The oldest item, 0 for none; `nil` if it is not known.
-        var oldest: UInt64?
+        /// What the oldest item is and has done, 0 for none; `nil` if it is not known.
+        var oldest: Int?
         /// The group whose child tasks all of the first ones are; `nil` if they are not.
         var group: UInt64?
     }
@@ -48,7 +48,8 @@ struct PoolReader {
     private func waiting(in queue: UInt64, _ pools: WatchedPools) -> Waiting {
         guard !pools.isUnconfirmed, let items = QueueItems.learned?.items(of: queue, memory) else { return Waiting() }
         let count = max(items.count - (pools.pendingQueues.contains(queue) ? 1 : 0), 0)
-        var waiting = Waiting(oldest: count > 0 ? items.first : 0)
+        // One in 2^64 items counts as none.
+        var waiting = Waiting(oldest: count > 0 ? items.first.map { tasks.memory.traces(at: $0) } : 0)
         if items.count < QueueItems.maximumItems { waiting.tasks = count }
         let groups = Set(items.prefix(Self.readItems).map { tasks.memory.stableTask(at: $0)?.group })
         if groups.count == 1, count > 0 { waiting.group = groups.first ?? nil }

@@ -205,8 +205,15 @@ private struct PinnedThread {
         nextCheck = open.record.pool?.isComputing == true ? nextSample : start &+ schedule.nextCheck(age: age)
         guard isDue else { return }
         open.record.duration = max(open.record.duration, age)
-        open.record.cause = diagnostician.cause(thread, start: start, log.observations)
+        open.record.cause = judged(diagnostician.cause(thread, start: start, log.observations))
         hasNews = true
+    }
+
+    /// That a task has computed without a pause is likely at most, and so is what kept it.
+    private func judged(_ cause: Cause?) -> Cause? {
+        guard var cause, open.record.pool?.isComputing == true, cause.confidence == .certain else { return cause }
+        cause.confidence = .likely
+        return cause
     }
 
     /// Takes over the number of the pool's pinned threads, and of the tasks that wait: the largest counts.
@@ -226,7 +233,7 @@ private struct PinnedThread {
         open.record.duration = max(end &- min(start, end), open.record.threshold)
         let cause = diagnostician.end(
             thread, start: start, end: start &+ open.record.duration, log.observations)
-        open.record.cause = cause ?? open.record.cause
+        open.record.cause = judged(cause) ?? open.record.cause
         open.submit(log.samples, context)
     }
 

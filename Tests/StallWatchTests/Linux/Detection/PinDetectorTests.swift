@@ -22,7 +22,7 @@ import Testing
         var state: Character = "S"
         /// The share of the time since the last look for which it was on a CPU.
         var share = 0.0
-        var oldestItem: UInt64? = 0
+        var oldestItem: Int? = 0
         /// Whether it has run since the last look.
         var runs = false
         /// The share of that time for which it waited for a CPU, as far as it is counted.
@@ -147,7 +147,7 @@ import Testing
     }
 
     @Test mutating func `a task that computes is not pinned while others start`() {
-        for item in 1...20 as ClosedRange<UInt64> {
+        for item in 1...20 {
             #expect(look(1, Thread(state: "R", share: 1, oldestItem: item)).isEmpty)
         }
     }
