@@ -52,6 +52,7 @@ package struct OpenFileSearch: Equatable, Sendable {
     package static let maximumFound = 64
 
     private var found: [WantedFile: [OpenDescriptor]] = [:]
+    private var seen: Set<Int32> = []
     /// The number of processes that do not show their descriptors.
     package private(set) var refused = 0
     /// Whether a bound has ended the search.
@@ -60,18 +61,21 @@ package struct OpenFileSearch: Equatable, Sendable {
     /// The descriptors found of a file.
     package subscript(file: WantedFile) -> [OpenDescriptor] { found[file] ?? [] }
 
+    /// Whether all descriptors of processes were looked at before the search ended.
+    package func hasSeen(_ processes: [Int32]) -> Bool { seen.isSuperset(of: processes) }
+
     /// Searches the processes `first`, then all others, for descriptors of files.
     package init(for files: Set<WantedFile>, first: [Int32]) {
         let wanted = Dictionary(grouping: files) { fileName($0.link) }
         let end = threadTimeNow() + Self.maximumTime
         let all = (directoryEntries("/proc") ?? []).compactMap { Int32($0.name) }
         let known = Set(first)
-        // The newest processes next: a pipe's other end is often a child's.
-        let order = first + all.filter { !known.contains($0) }.sorted(by: >)
+        let order = first + Self.newestFirst(all.filter { !known.contains($0) }, last: Self.newestProcess())
         isCut = order.count > Self.maximumProcesses
         for process in order.prefix(Self.maximumProcesses) {
             guard let entries = directoryEntries("/proc/\(process)/fd", until: end) else {
                 if errno == EACCES { refused += 1 }
+                seen.insert(process)
                 continue
             }
             // Of a process with very many descriptors, the list alone takes longer.
@@ -97,6 +101,18 @@ package struct OpenFileSearch: Equatable, Sendable {
                     }
                 }
             }
+            seen.insert(process)
         }
+    }
+
+    /// The process that was made last, which proc_loadavg(5) ends with; 0 if that cannot be read.
+    private static func newestProcess() -> Int32 {
+        readSmallFile("/proc/loadavg")?.split { $0 == " " || $0 == "\n" }.last.flatMap { Int32($0) } ?? 0
+    }
+
+    /// Orders processes by how new they are, as a pipe's other end is often a child's: numbers beyond the last one were
+    /// given before the numbers began again.
+    package static func newestFirst(_ processes: [Int32], last: Int32) -> [Int32] {
+        processes.filter { $0 <= last }.sorted(by: >) + processes.filter { $0 > last }.sorted(by: >)
     }
 }

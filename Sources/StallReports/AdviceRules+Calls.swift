@@ -22,8 +22,8 @@ extension AdviceRule {
         AdviceRule(id: "polling", topic: "sleep") { facts in
             guard facts.cause.kind == .sleep, let place = facts.culprit else { return nil }
             if facts.cause.polls {
-                return "If it waits for something, be called when that happens (a completion, a DispatchSource) "
-                    + "instead of looking again and again in \(place); else let a timer call each piece of the work."
+                return "If \(place) waits for something, be called when that happens (a completion, a DispatchSource); "
+                    + "if it paces work, let a timer call each piece."
             }
             guard facts.sleeps, !facts.isCalledDirectly else { return nil }
             return "Move the call in \(place) off \(facts.loop): the library that it calls sleeps between its tries."

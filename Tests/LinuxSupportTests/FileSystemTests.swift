@@ -214,6 +214,16 @@ struct CRC32Tests {
         #expect(found(one.path + "/other", identity) == [] && found(two.path + "/fifo", []) == [])
     }
 
+    @Test func `the newest processes are first, also once their numbers began again`() {
+        #expect(OpenFileSearch.newestFirst([1, 40, 7, 300, 41, 200], last: 41) == [41, 40, 7, 1, 300, 200])
+        #expect(OpenFileSearch.newestFirst([1, 40, 7], last: 0) == [40, 7, 1])
+    }
+
+    @Test func `a search knows what it has seen`() {
+        let search = OpenFileSearch(for: [Self.noPipe], first: [getpid(), 0x3fff_fff0])
+        #expect(search.hasSeen([getpid(), 0x3fff_fff0]) && !search.hasSeen([getpid(), 0x3fff_fff1]))
+    }
+
     @Test func `a file that is not open is not found`() {
         #expect(OpenFileSearch(for: [Self.noPipe], first: [])[Self.noPipe] == [])
         #expect(OpenFileSearch(for: [Self.noPipe], first: [0x3fff_fff0])[Self.noPipe] == [])

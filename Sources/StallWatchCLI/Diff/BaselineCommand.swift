@@ -22,7 +22,8 @@ struct BaselineUpdateCommand: ParsableCommand {
             The reports are those that the tests attach, or that they write to the directory in STALLWATCH_REPORTS.
 
             Examples:
-              mkdir -p reports; swift test --attachments-path reports; stallwatch baseline update reports
+              mkdir -p reports; swift test --attachments-path reports
+              stallwatch baseline update reports
               STALLWATCH_BASELINE=stall-baseline.json swift test
               stallwatch baseline update reports --file ci/stalls.json --expires 2027-03-31
             """

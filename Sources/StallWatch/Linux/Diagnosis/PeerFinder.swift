@@ -108,7 +108,7 @@ struct PeerFinder {
             files.formUnion(wanted)
             first += processes.filter { !first.contains($0) }
         }
-        lazy var search = OpenFileSearch(for: files, first: first)
+        lazy var search = OpenFileSearch(for: files, first: first + (children(besides: first) ?? []))
         return steps.map { step in
             switch step {
             case .done(let answer): answer
@@ -193,11 +193,13 @@ struct PeerFinder {
             return .done(PeerAnswer(reason: "the system does not show who has the sockets of this process's children"))
         }
         return .search(files, first: [getpid()]) { search in
+            // A child that was not looked at may be the one.
+            let hasSeenAll = !search.isCut || self.children().map(search.hasSeen) == true
             let holders = files.map { OpenFileSearch.processes(of: search[$0]) }
             let children = awaited.candidates(holders, own: getpid()) { process in
                 readSmallFile("/proc/\(process)/stat").flatMap(ProcStat.init)?.parent == getpid()
             }
-            guard let children else {
+            guard let children, hasSeenAll else {
                 return PeerAnswer(reason: "no child shows the socket that tells of its end" + search.limits)
             }
             let peers = children.compactMap { Peer.reading($0, as: .child, isConfirmed: true, waitingSince: since) }
@@ -206,6 +208,19 @@ struct PeerFinder {
                 ? PeerAnswer(peers: [first])
                 : PeerAnswer(reason: "it may be any of \(children.count) children, such as \(first.inWords)")
         }
+    }
+
+    /// Returns the children of this process, which its threads list (proc_pid_task_tid_children(5)); `nil` if the kernel
+    /// does not tell, or above ``maximumThreads``.
+    private static func children(besides known: [Int32] = []) -> [Int32]? {
+        let threads = ThreadIdentity.all()
+        guard threads.count <= maximumThreads else { return nil }
+        var children: [Int32] = []
+        for thread in threads {
+            guard let text = readSmallFile("/proc/self/task/\(thread)/children") else { return nil }
+            children += text.split(separator: " ").compactMap { Int32($0) }
+        }
+        return children.filter { !known.contains($0) }
     }
 
     // MARK: - Other ends

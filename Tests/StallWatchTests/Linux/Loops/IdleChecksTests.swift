@@ -220,7 +220,8 @@ import Testing
         QueueItems.learn()
         let (queue, memory) = (DispatchQueue(label: "later"), GuardedMemory())
         await withCheckedContinuation { continuation in
-            queue.asyncAfter(deadline: .now()) {
+            // A date that has passed would make a block of it.
+            queue.asyncAfter(deadline: .now() + .milliseconds(200)) {
                 queue.suspend()
                 continuation.resume()
             }
@@ -230,7 +231,8 @@ import Testing
         let address = try #require(memory.dispatchObject(of: queue))
         let end = monotonicNow() + 60_000_000_000
         var items: [UInt64] = []
-        while items.count < 2, monotonicNow() < end {
+        // The source waits to be freed a while after its block has run.
+        while items.count < 2 || !items.contains(where: { DispatchLayout.isSpent($0, memory) }), monotonicNow() < end {
             usleep(1_000)
             items = QueueItems.learned?.items(of: address, memory) ?? []
         }
