@@ -70,8 +70,8 @@ extension AdviceRule {
                 + "Fewer threads do not help."
         }
         return "Run fewer busy threads than there are CPUs, or give the others a lower priority (nice, QoS utility): "
-            + "\(facts.report.loop.label) was ready and had no CPU. In a container, give it more CPU shares, "
-            + "or a higher limit, which may be that of a group around it."
+            + "\(facts.report.loop.label) was ready and had no CPU. In a container, give it more CPU: "
+            + "shares, or a higher limit."
     }
 
     // Silent for other programs that use the machine's CPUs.

@@ -52,7 +52,7 @@ import Testing
         report.cause?.blockedMilliseconds = 500
         report.cause?.voluntarySwitches = 400
         #expect(report.advice?.rule == "polling")
-        #expect(report.advice?.text.contains("looking again and again in load() (Store.swift:12)") == true)
+        #expect(report.advice?.text.contains("If load() (Store.swift:12) waits for something, be called") == true)
     }
 
     /// Some 400 kB of JSON: with a copy of the stack for each sample, 4 GB.
