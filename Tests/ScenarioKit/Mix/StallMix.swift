@@ -75,7 +75,8 @@ struct StallMix: Sendable {
         plain("sleepTooLong", "sleep", "(clock_)?nanosleep", sleepTooLong),
         plain("sleepInFoundation", "sleep", "(clock_)?nanosleep", sleepInFoundation),
         plain("waitForTheCondition", "lock", #"futex|pthread_cond_\\w+"#, lock: "condition", waitForTheCondition),
-        plain("waitForTheGroup", "lock", #"futex|dispatch_\\w+"#, lock: "dispatchGroup", waitForTheGroup),
+        plain(
+            "waitForTheGroup", "lock", #"futex|dispatch_\\w+|enter|leave"#, lock: "dispatchGroup", waitForTheGroup),
         plain("waitForTheSemaphore", "lock", #"futex|dispatch_\\w+"#, lock: "dispatchSemaphore", waitForTheSemaphore),
     ]
 

@@ -105,11 +105,11 @@ func touchThePages(of file: ScratchFile, for duration: Duration) {
 func computeAndSleep(for duration: Duration) {
     var start = timespec()
     var now = timespec()
+    let half = duration.milliseconds / 2
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &start)
     repeat {
         clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now)
-    } while Double(now.tv_sec - start.tv_sec) * 1e3 + Double(now.tv_nsec - start.tv_nsec) / 1e6 < duration.milliseconds
-        / 2
-    usleep(UInt32(duration.milliseconds * 500))
+    } while Double(now.tv_sec - start.tv_sec) * 1e3 + Double(now.tv_nsec - start.tv_nsec) / 1e6 < half
+    usleep(UInt32(half * 1_000))
     errno = 0
 }
