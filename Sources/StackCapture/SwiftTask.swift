@@ -205,6 +205,9 @@ package struct SwiftTaskMemory {
         return children
     }
 
+    /// Whether there is a task at an address.
+    package func isTask(at address: UInt64) -> Bool { id(at: address) != nil }
+
     /// The frames of async functions, and the words of each, that ``traces(at:)`` has.
     private static let traced = (frames: 8, words: 16)
     /// The words around another job, which may be an actor: its state, and the job that it runs next.

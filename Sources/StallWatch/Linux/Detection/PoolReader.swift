@@ -49,11 +49,19 @@ struct PoolReader {
         guard !pools.isUnconfirmed, let items = QueueItems.learned?.items(of: queue, memory) else { return Waiting() }
         let count = max(items.count - (pools.pendingQueues.contains(queue) ? 1 : 0), 0)
         // One in 2^64 items counts as none.
-        var waiting = Waiting(oldest: count > 0 ? items.first.map { tasks.memory.traces(at: $0) } : 0)
+        var waiting = Waiting(oldest: count > 0 ? items.first.map { tasks.memory.traces(at: job(of: $0)) } : 0)
         if items.count < QueueItems.maximumItems { waiting.tasks = count }
-        let groups = Set(items.prefix(Self.readItems).map { tasks.memory.stableTask(at: $0)?.group })
+        let groups = Set(items.prefix(Self.readItems).map { tasks.memory.stableTask(at: job(of: $0))?.group })
         if groups.count == 1, count > 0 { waiting.group = groups.first ?? nil }
         return waiting
+    }
+
+    /// The words of an item of libdispatch, one of which is the task that the item runs.
+    private static let wordsOfItem = 8
+
+    /// Returns the task that an item of a queue runs; the item itself for another job.
+    private func job(of item: UInt64) -> UInt64 {
+        memory.words(at: item, count: Self.wordsOfItem)?.first { tasks.memory.isTask(at: $0) } ?? item
     }
 
     /// Returns whether a thread still runs the task that a look found on it.

@@ -1,5 +1,6 @@
 import Dispatch
 import Foundation
+import LinuxSupport
 import StackCapture
 import TestSupport
 import Testing
@@ -7,7 +8,7 @@ import Testing
 @testable import StallWatch
 
 /// Tasks that block threads of the pool, of a priority that no other test uses.
-@Suite struct PoolReaderTests {
+@Suite(.serialized) struct PoolReaderTests {
     private static let processors = ProcessInfo.processInfo.activeProcessorCount
 
     private let mayEnd = DispatchSemaphore(value: 0)
@@ -49,6 +50,30 @@ import Testing
         #expect(seen.allSatisfy { $0.kind == .cooperativePool && $0.label == "tasks" && $0.actor == nil })
         #expect(seen.allSatisfy { ($0.sighting.oldestItem ?? 0) != 0 && reader.isRunning($0) })
         #expect(Set(seen.compactMap(\.sighting.oldestItem)).count == 1)
+    }
+
+    /// All threads but one are blocked, and two tasks take turns on that.
+    @Test func `a task that has run meanwhile waits as another item`() throws {
+        let reader = try reader()
+        block(Self.processors - 1)
+        defer { for _ in 0..<Self.processors - 1 { mayEnd.signal() } }
+        let tasks = (1...2).map { number in
+            Task.detached(name: "turn \(number)", priority: .background) {
+                var turns = 0
+                while !Task.isCancelled, monotonicNow() < endOfPatience {
+                    turns += 1
+                    await Task.yield()
+                }
+                return turns
+            }
+        }
+        defer { for task in tasks { task.cancel() } }
+        var waited: Set<Int> = []
+        #expect(
+            eventually {
+                waited.formUnion(reader.look(pools).compactMap(\.sighting.oldestItem))
+                return waited.count > 20
+            }, "\(waited.count)")
     }
 
     @Test func `a thread is not of the pool if that is not watched`() throws {
