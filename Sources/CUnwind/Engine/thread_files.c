@@ -18,6 +18,9 @@
 #include "Engine/engine.h"
 #include "System/raw_system_call.h"
 
+/// How long a thread is taken to stay in its control groups, in nanoseconds: a look takes a lock of the whole kernel
+/// (proc_cgroup_show), which also the app's calls may wait for.
+#define GROUPS_NANOSECONDS 60000000000ull
 /// The share of RLIMIT_NOFILE that is left to the app: one in so many.
 #define DESCRIPTOR_RESERVE 5u
 #define PATH_BYTES 288
@@ -288,6 +291,20 @@ cunwind_status cunwind_thread_after_read(cunwind_thread *thread) {
   }
   if (!read_system_call(thread, &after) || !cunwind_thread_read_status(thread, &after)) return CUNWIND_NO_SUCH_THREAD;
   return is_the_same(&thread->seen, &after) ? CUNWIND_OK : CUNWIND_MOVED;
+}
+
+// A process may spread its threads over groups in cgroup v1, and in threaded groups of v2 (cgroups(7)).
+bool cunwind_thread_is_in_other_group(cunwind_thread *thread) {
+  uint64_t now = cunwind_now();
+  if (now < thread->groups_until) return thread->is_in_other_group;
+  thread->groups_until = now + GROUPS_NANOSECONDS;
+  char path[CUNWIND_NUMBERED_PATH_BYTES];
+  cunwind_number_path(path, "/proc/self/task/", (uint64_t)thread->tid, "/cgroup");
+  size_t half = sizeof thread->text / 2;
+  char *other = thread->text + half;
+  thread->is_in_other_group = cunwind_read_text("/proc/thread-self/cgroup", thread->text, half) > 0 &&
+                              cunwind_read_text(path, other, half) > 0 && strcmp(thread->text, other) != 0;
+  return thread->is_in_other_group;
 }
 
 // ---- The tracer of a thread: a debugger, or the helper of another capture ----------------------------------------------

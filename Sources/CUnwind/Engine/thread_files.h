@@ -30,6 +30,8 @@ struct cunwind_thread {
   uint64_t thread_pointer;     ///< 0: not known yet.
   cunwind_thread_status seen;  ///< The last inspection, whose place and counts a read replaces if the thread has moved.
   bool is_inspected;           ///< `seen` is as inspected.
+  bool is_in_other_group;      ///< By the last comparison of control groups.
+  uint64_t groups_until;       ///< When they have to be compared again, in monotonic nanoseconds; 0: now.
   char text[CUNWIND_STATUS_BYTES];
 };
 
@@ -40,6 +42,10 @@ bool cunwind_thread_exists(pid_t tid);
 
 /// Returns whether the opened thread still exists; another thread with its id does not count. Async-signal-safe: yes.
 bool cunwind_thread_is_there(const cunwind_thread *thread);
+
+/// Returns whether the thread is in another control group than the calling one, whose helper is in that of the caller: a
+/// quota or a freezer could stop the helper, and not the thread. Known for a minute. False where /proc does not show it.
+bool cunwind_thread_is_in_other_group(cunwind_thread *thread);
 
 /// Reads the state, blocked signals, and switch counts. False: the thread has ended.
 bool cunwind_thread_read_status(cunwind_thread *thread, cunwind_thread_status *thread_status);

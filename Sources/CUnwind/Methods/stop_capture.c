@@ -13,6 +13,8 @@
 #define BUSY_PAUSE_NANOSECONDS 50000ull
 /// The refusals in a row for a thread without a tracer that are taken as the system's.
 #define UNTRACED_REFUSALS 3
+/// A hold after which the control groups are compared anew, in nanoseconds: twenty times the usual one.
+#define LONG_HOLD_NANOSECONDS 5000000ull
 
 // Whether Yama may refuse because the helper was not named with PR_SET_PTRACER. If Yama's file cannot be read, because
 // /proc hides it, only an attempt with the name shows that.
@@ -162,6 +164,10 @@ static cunwind_status stop_and_copy(cunwind_engine *engine, cunwind_thread *thre
                                     cunwind_registers *registers, cunwind_capture_info *info, bool may_stay) {
   // If the thread has ended, a thread of another process may have its id by now, and must not be stopped.
   if (!cunwind_thread_is_there(thread)) return CUNWIND_NO_SUCH_THREAD;
+  if (cunwind_thread_is_in_other_group(thread)) {
+    info->error = EBUSY;
+    return CUNWIND_REFUSED;
+  }
   cunwind_stack_copy_touch(engine->helper.copy);
   cunwind_stop_order order = {.tid = thread->tid, .bounds = thread->bounds, .may_stay = may_stay};
   order.context_layout = cunwind_context_prepare(engine, thread);
@@ -169,6 +175,8 @@ static cunwind_status stop_and_copy(cunwind_engine *engine, cunwind_thread *thre
   cunwind_status status = cunwind_run_helper(engine, &order);
   const cunwind_stop_request *answer = engine->helper.request;
   info->held_nanoseconds += answer->held_nanoseconds;
+  // The thread or its captor may have gone to another group meanwhile.
+  if (status == CUNWIND_TIMED_OUT || answer->held_nanoseconds > LONG_HOLD_NANOSECONDS) thread->groups_until = 0;
   info->error = status == CUNWIND_OK ? 0 : answer->error;
   if (status != CUNWIND_OK) return status;
   cunwind_store_answer(engine, answer, registers, info);

@@ -3,13 +3,16 @@
 #define _GNU_SOURCE
 #include <CUnwind.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/seccomp.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/ptrace.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -106,6 +109,49 @@ static void capture_without_rank(int error) {
 }
 
 void cunwind_check_outranked_helper(int error) { cunwind_test_expect_in_child(capture_without_rank, error); }
+
+static bool put(const char *directory, const char *name, const char *text) {
+  char path[256];
+  snprintf(path, sizeof path, "%s/%s", directory, name);
+  int file = open(path, O_WRONLY | O_CLOEXEC);
+  bool is_done = file >= 0 && write(file, text, strlen(text)) == (ssize_t)strlen(text);
+  if (file >= 0) close(file);
+  return is_done;
+}
+
+// Moves a thread to a new control group of its own, whose directory it stores; cgroup v1, or a threaded group of v2.
+static bool move_to_group(pid_t tid, char *directory, size_t size) {
+  static const char *const places[][2] = {{"/sys/fs/cgroup/cpu", "tasks"}, {"/sys/fs/cgroup", "cgroup.threads"}};
+  char thread[16];
+  snprintf(thread, sizeof thread, "%d", (int)tid);
+  for (int index = 0; index < 2; index++) {
+    snprintf(directory, size, "%s/stallwatch-test-%d", places[index][0], (int)getpid());
+    if (mkdir(directory, 0700) != 0) continue;
+    put(directory, "cgroup.type", "threaded");
+    if (put(directory, places[index][1], thread)) return true;
+    rmdir(directory);
+  }
+  return false;
+}
+
+// Otherwise a quota of the captor's group could keep the helper from its CPU while the thread is stopped.
+void cunwind_check_other_group(int unused) {
+  (void)unused;
+  cunwind_test_subject subject;
+  char directory[128];
+  if (!cunwind_test_subject_start(&subject, CUNWIND_TEST_SPINNING, 3, SIGPROF)) return;
+  bool has_moved = move_to_group(subject.tid, directory, sizeof directory);
+  if (has_moved) {
+    EXPECT(cunwind_test_capture(&subject, cunwind_capture_stop) == CUNWIND_REFUSED && subject.info.error == EBUSY);
+    EXPECT(subject.info.held_nanoseconds == 0);
+    EXPECT(cunwind_test_is_whole(cunwind_test_capture(&subject, cunwind_capture_signal)));
+  } else {
+    cunwind_test_say("not run: no control group can be made");
+  }
+  EXPECT(cunwind_test_subject_stop(&subject) > 0);
+  // The thread leaves its group some time after pthread_join(3); 10 s at most.
+  for (int tries = 0; has_moved && tries < 10000 && rmdir(directory) != 0; tries++) usleep(1000);
+}
 
 #define MEMORY_BYTES (64ul << 20)
 
