@@ -40,7 +40,8 @@ let unitTests: [Target] = [
     "CUnwind", "LinuxSupport", "StackCapture", "StallReports", "StallSymbols", "StallWatchTesting", "TextOutput",
 ].map { .testTarget(name: "\($0)Tests", dependencies: ["CLinux", "TestSupport", .target(name: $0)]) }
 let linux: [Target] = [
-    .target(name: "CLinux"), .target(name: "CSymbols"), .target(name: "CPreload"), .target(name: "TextOutput"),
+    .target(name: "CLinux"), .target(name: "CPreload"), .target(name: "TextOutput"),
+    .target(name: "CSymbols", dependencies: ["CLinux"]),
     .target(name: "CUnwind", cSettings: [.headerSearchPath(".")]),
     .target(name: "LinuxSupport", dependencies: ["CLinux"]),
     .target(name: "StallSymbols", dependencies: ["CLinux", "CSymbols", "LinuxSupport", "StallReports"]),

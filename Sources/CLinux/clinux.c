@@ -6,15 +6,11 @@
 #include <fcntl.h>
 #include <link.h>
 #include <linux/membarrier.h>
-#include <malloc.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdint.h>
-#include <stdio.h>
 #include <sys/auxv.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/xattr.h>
@@ -134,29 +130,6 @@ extern int _dispatch_get_main_queue_handle_4CF(void) __attribute__((weak));
 int clinux_main_queue_descriptor(void) {
   return _dispatch_get_main_queue_handle_4CF ? _dispatch_get_main_queue_handle_4CF() : -1;
 }
-
-bool clinux_has_room(size_t bytes) {
-  // Maps, because RLIMIT_AS, RLIMIT_DATA and strict overcommitment all count mappings. Touches no page.
-  void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (memory == MAP_FAILED) return false;
-  munmap(memory, bytes);
-  return true;
-}
-
-bool clinux_is_short_of_addresses(size_t bytes) {
-  struct rlimit limit;
-  if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return false;
-  unsigned long pages = 0;
-  FILE *file = fopen("/proc/self/statm", "re");
-  if (file) {
-    if (fscanf(file, "%lu", &pages) != 1) pages = 0;
-    fclose(file);
-  }
-  uint64_t used = (uint64_t)pages * (uint64_t)sysconf(_SC_PAGESIZE);
-  return limit.rlim_cur < used || limit.rlim_cur - used < bytes;
-}
-
-bool clinux_share_heap(void) { return mallopt(M_ARENA_MAX, 1) == 1; }
 
 uint64_t clinux_thread_serial(void) {
   static uint64_t last;

@@ -5,8 +5,8 @@
 #include <link.h>
 #include <pthread.h>
 #include <stddef.h>
-#include <sys/mman.h>
 
+#include "CLinux.h"
 #include "CSymbols.h"
 
 // dl_iterate_phdr(3) visits the executable first, so the first visit is the last.
@@ -49,11 +49,4 @@ const csymbols_libdw *csymbols_libdw_get(void) {
 
 bool csymbols_is_available(void) { return csymbols_libdw_get() != NULL; }
 
-bool csymbols_has_room(uint64_t bytes) {
-  // Maps, because RLIMIT_AS, RLIMIT_DATA and strict overcommitment all count mappings. Touches no page.
-  size_t length = (size_t)bytes + CSYMBOLS_LEAST_ROOM;
-  void *memory = mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (memory == MAP_FAILED) return false;
-  munmap(memory, length);
-  return true;
-}
+bool csymbols_has_room(uint64_t bytes) { return clinux_has_room((size_t)bytes + CSYMBOLS_LEAST_ROOM); }

@@ -47,7 +47,7 @@ const csymbols_libdw *csymbols_libdw_get(void);
 /// In a static executable dlopen(3) gives the library a second libc, which was never initialized: libdw crashes in it.
 bool csymbols_has_dynamic_loader(void);
 
-/// Returns whether `bytes`, and CSYMBOLS_LEAST_ROOM beside them, can be mapped now.
+/// Returns whether `bytes`, and CSYMBOLS_LEAST_ROOM beside them, may be mapped now.
 bool csymbols_has_room(uint64_t bytes);
 
 #pragma GCC visibility pop

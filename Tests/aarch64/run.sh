@@ -60,12 +60,12 @@ fi
 # Swift's compiler, so that the code is what a Swift package gets; libdw's headers are the same on each architecture.
 clang=$(dirname -- "$(readlink -f -- "$(command -v swift)")")/clang
 [ -x "$clang" ] || clang=clang
-includes=(-ISources/CUnwind{,/include} -ISources/CSymbols/include -ITests/CUnwindTestSupport{,/include})
+includes=(-ISources/CUnwind{,/include} -ISources/{CSymbols,CLinux}/include -ITests/CUnwindTestSupport{,/include})
 headers=$build/headers
 mkdir -p "$headers" && ln -sfn /usr/include/{elfutils,dwarf.h,libelf.h,gelf.h} "$headers/" &&
     ln -sfn "$build"/debian/usr/include/aarch64-linux-gnu/libunwind*.h "$headers/"
 
-find Sources/{CUnwind,CSymbols} Tests/{CUnwindTestSupport,aarch64} \( -name '*.c' -o -name '*.cpp' \) -print0 |
+find Sources/{CUnwind,CSymbols,CLinux/room.c} Tests/{CUnwindTestSupport,aarch64} \( -name '*.c' -o -name '*.cpp' \) -print0 |
     CLANG=$clang xargs -0 -P "$(nproc)" -I '{}' sh -c '
         object=$0/objects/$(echo "$1" | tr / _).o
         # The engine as in a release build; the tests know the frames of a debug build.

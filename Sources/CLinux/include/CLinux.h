@@ -48,7 +48,8 @@ int clinux_usable_processors(pid_t thread);
 int clinux_start_thread(pthread_t *_Nonnull thread, size_t stack_bytes, bool is_own,
                         void *_Nullable (*_Nonnull body)(void *_Nullable), void *_Nullable context);
 
-/// Whether `bytes` more can be mapped now: no limit and no accounting of the kernel forbids it. Two system calls.
+/// Whether the limits on addresses and data and the kernel's accounting allow `bytes` more now; false if a limited process
+/// cannot see what it has. Maps nothing.
 bool clinux_has_room(size_t bytes);
 
 /// Whether RLIMIT_AS leaves the process fewer than `bytes` addresses.
