@@ -34,10 +34,15 @@ package final class CUnwindEngine: CaptureEngine {
         let unwinder = cunwind_engine_unwinder(engine)
         self.unwinder = Unwinder(
             name: String(cString: unwinder.name), reason: unwinder.reason.map { String(cString: $0) })
-        stack = .allocate(capacity: 1)
-        stack.initialize(to: cunwind_stack())
-        asyncCallers = .allocate(capacity: 1)
-        asyncCallers.initialize(to: cunwind_async_callers())
+        stack = Self.zeroed()
+        asyncCallers = Self.zeroed()
+    }
+
+    /// Creates a C structure, whose initializer would take its size several times on the caller's stack in a debug build.
+    private static func zeroed<Structure: BitwiseCopyable>() -> UnsafeMutablePointer<Structure> {
+        let structure = UnsafeMutablePointer<Structure>.allocate(capacity: 1)
+        memset(structure, 0, MemoryLayout<Structure>.size)
+        return structure
     }
 
     deinit {
