@@ -191,21 +191,70 @@ package final class LateCall<Value: Sendable>: Sendable {
     }
 }
 
-/// A value that takes long to find out: found once a process, on a thread of its own; until then there is none.
-package final class Prepared<Value: Sendable>: Sendable {
-    private let call = Mutex<LateCall<Value>?>(nil)
-    private let find: @Sendable () -> Value
+/// Runs jobs one after the other on one thread, which ends with the last one: glibc keeps the stacks of threads that have
+/// ended, and each thread beside others may get a heap of its own.
+package final class JobThread: Sendable {
+    /// For jobs that look only at this process, and for those that read files, which may hang.
+    package static let memory = JobThread(name: "stallwatch-prep"), files = JobThread(name: "stallwatch-file")
 
-    package init(_ find: @escaping @Sendable () -> Value) { self.find = find }
+    private struct State {
+        var jobs: [@Sendable () -> Void] = []
+        /// The process in which the thread runs, 0 for none: a child of fork(2) has no such thread.
+        var process: pid_t = 0
+    }
+    private let name: String
+    private let state = Mutex(State())
 
-    /// Begins to find the value, unless that has begun; never waits.
-    package func begin() {
-        call.withLock { [find] call in
-            if call == nil { call = try? LateCall(name: "stallwatch-prep") { _ in find() } }
+    package init(name: String) { self.name = name }
+
+    /// Runs `job` after those that were added before, and never waits for it; returns `false` if the system refuses a thread.
+    @discardableResult
+    package func add(_ job: @escaping @Sendable () -> Void) -> Bool {
+        state.withLock { state in
+            if state.process != getpid() {
+                guard let thread = try? WorkerThread(name: name, body: run) else { return false }
+                thread.detach()
+                state.process = getpid()
+            }
+            state.jobs.append(job)
+            return true
         }
     }
 
-    package var value: Value? { call.withLock { $0?.result } }
+    private func run() {
+        while let job = next() { job() }
+    }
+
+    private func next() -> (@Sendable () -> Void)? {
+        state.withLock { state in
+            if state.jobs.isEmpty { state.process = 0 }
+            return state.jobs.isEmpty ? nil : state.jobs.removeFirst()
+        }
+    }
+}
+
+/// A value that takes long to find out: found once a process, on a ``JobThread``; until then there is none.
+package final class Prepared<Value: Sendable>: Sendable {
+    private let state = Mutex((hasBegun: false, value: Value?.none))
+    private let thread: JobThread
+    private let find: @Sendable () -> Value
+
+    package init(on thread: JobThread = .memory, _ find: @escaping @Sendable () -> Value) {
+        (self.thread, self.find) = (thread, find)
+    }
+
+    /// Begins to find the value, unless that has begun; never waits.
+    package func begin() {
+        state.withLock { state in
+            guard !state.hasBegun else { return }
+            state.hasBegun = thread.add { [self] in
+                let value = find()
+                self.state.withLock { $0.value = value }
+            }
+        }
+    }
+
+    package var value: Value? { state.withLock { $0.value } }
 }
 
 /// A counting semaphore whose timed wait uses the monotonic clock.

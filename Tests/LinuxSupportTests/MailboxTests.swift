@@ -63,6 +63,36 @@ import Testing
         #expect(runs.load(ordering: .relaxed) == 2)
     }
 
+    @Test func `jobs run one after the other on one thread`() {
+        let jobs = JobThread(name: "jobs")
+        let gate = Semaphore()
+        let runs = Mutex<[(job: Int, thread: Int32?)]>([])
+        let note = { @Sendable (job: Int) in runs.withLock { $0.append((job, ownThread())) } }
+        jobs.add {
+            gate.wait()
+            note(1)
+            jobs.add { note(3) }
+        }
+        jobs.add { note(2) }
+        gate.post()
+        #expect(eventually { runs.withLock { $0.count } == 3 })
+        #expect(runs.withLock { $0.map(\.job) } == [1, 2, 3])
+        #expect(Set(runs.withLock { $0.map(\.thread) }).count == 1)
+        // Whether or not that thread has ended.
+        jobs.add { note(4) }
+        #expect(eventually { runs.withLock { $0.count } == 4 })
+    }
+
+    @Test func `a value is prepared once`() {
+        let finds = Atomic<Int>(0)
+        let prepared = Prepared { finds.add(1, ordering: .relaxed).newValue }
+        #expect(prepared.value == nil)
+        prepared.begin()
+        prepared.begin()
+        #expect(eventually { prepared.value != nil })
+        #expect(prepared.value == 1 && finds.load(ordering: .relaxed) == 1)
+    }
+
     @Test func `no call waits for a thread that was abandoned`() throws {
         let worker = Worker(name: "worker")
         let (isAbandoned, gate) = (Semaphore(), Semaphore())

@@ -236,20 +236,18 @@ final class ProcessThreads {
     func images() -> ImageList { capturer.images() }
 }
 
-/// Reads the call frame information that only the files of images have, when an image is new, on a thread of its own.
+/// Reads the call frame information that only the files of images have, when an image is new, on a ``JobThread``.
 ///
 /// Until then, and while a file system does not answer, captures cross such functions by their code.
 enum DebugFrames {
     private static let known = Mutex(ImageList())
-    private static let reader = Worker(name: "stallwatch-cfi")
 
     /// Begins to read the files of images that are new; never waits.
     static func prepare(for images: ImageList) {
         known.withLock { known in
             guard images != known else { return }
             let new = Set(images.images).subtracting(known.images)
-            let begins = new.isEmpty ? true : try? reader.start { new.forEach(read) }
-            if begins == true { known = images }
+            if new.isEmpty || JobThread.files.add({ new.forEach(read) }) { known = images }
         }
     }
 

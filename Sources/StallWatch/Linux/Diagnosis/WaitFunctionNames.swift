@@ -7,7 +7,7 @@ import Synchronization
 /// Names the innermost functions of a stack that describe what a thread waits for, by their addresses in their
 /// libraries, or in the executable if a library is linked into it.
 ///
-/// The files are read once a process, on a thread of their own: it takes a few milliseconds, 450 ms for a debug build that
+/// The files are read once a process, on a ``JobThread``: it takes a few milliseconds, 450 ms for a debug build that
 /// contains the standard library, and as long as a disk does not answer. Until then no function has a name.
 final class WaitFunctionNames: Sendable {
     static let shared = WaitFunctionNames()
@@ -38,7 +38,8 @@ final class WaitFunctionNames: Sendable {
     /// By the path of an image that may contain such functions; empty until it is read.
     private let functions = Mutex<[String: [Function]]>([:])
 
-    private let reader = Mutex<WorkerThread?>(nil)
+    /// Posted when the last images are read; `nil` if nothing is left to wait for.
+    private let reading = Mutex<Semaphore?>(nil)
 
     /// Begins to read the functions of images that are new; ``settle(until:)`` waits for the end.
     func prepare(for images: ImageList) {
@@ -53,17 +54,17 @@ final class WaitFunctionNames: Sendable {
             }
         }
         guard !new.isEmpty else { return }
-        // Without a thread, no function has a name. One that has ended keeps its stack while it is held.
-        reader.withLock { reader in
-            reader = try? WorkerThread(name: "stallwatch-func") {
-                for image in new { self.read(image, besides: missing) }
-                self.reader.withLock { if $0?.isCurrent == true { $0 = nil } }
-            }
+        // Without a thread, no function has a name.
+        let hasRead = Semaphore()
+        let begins = JobThread.files.add { [self] in
+            for image in new { read(image, besides: missing) }
+            hasRead.post()
         }
+        if begins { reading.withLock { $0 = hasRead } }
     }
 
     /// Waits until the functions are read, or until a deadline in monotonic nanoseconds.
-    func settle(until deadline: UInt64) { reader.withLock { $0.take() }?.finish(until: deadline) }
+    func settle(until deadline: UInt64) { _ = reading.withLock { $0.take() }?.wait(until: deadline) }
 
     func read(_ image: LoadedImage, besides missing: Set<String>) {
         let found =

@@ -112,7 +112,7 @@ final class RunLoopSource: LoopSource, @unchecked Sendable {
     private static func linked(_ name: String) -> Range<UInt64> { linkedFunctions.value?[name] ?? 0..<0 }
 
     /// Reading all symbols takes 10 ms, and a large executable's half a second.
-    private static let linkedFunctions = Prepared<[String: Range<UInt64>]> {
+    private static let linkedFunctions = Prepared<[String: Range<UInt64>]>(on: .files) {
         var base: UInt64 = 0
         let names = [runFunctionName, methodName]
         // In that case this code is part of the executable, too.

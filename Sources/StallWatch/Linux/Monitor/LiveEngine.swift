@@ -19,8 +19,8 @@ final class LiveEngine: MonitorEngine {
     struct Threads {
         let watchdog: WorkerThread
         let reporter: WorkerThread
-        /// `nil` if the system has refused the thread; then the log does not say what reports lack.
-        let notice: WorkerThread?
+        /// Posted when the log says what reports lack, which it does not if the system has refused the thread; `nil` then.
+        let notice: LinuxSupport.Semaphore?
     }
     struct State {
         var phase = Phase.made
@@ -236,8 +236,9 @@ final class LiveEngine: MonitorEngine {
         facts["mainActorExecutor"] = MainActorExecutor.custom.map { "\(type(of: $0))" }
         reporter.logNotice(Self.startSentence(loops, directory: configuration.directory), facts)
         environment.announce(to: reporter)
-        let notice = try? WorkerThread(name: "stallwatch-cap") { [reporter] in
-            // Here, and not on the caller: these take the dynamic linker's lock.
+        let notice = LinuxSupport.Semaphore()
+        // Here, and not on the caller: these take the dynamic linker's lock.
+        let begins = JobThread.memory.add { [reporter] in
             _ = StallContext.calibration
             RunLoopLayout.learn()
             QueueItems.learn()
@@ -247,10 +248,14 @@ final class LiveEngine: MonitorEngine {
                     "stall reports lack callouts: CoreFoundation is stripped",
                     ["functions": unnamed.joined(separator: ", ")])
             }
-            reporter.logDegradation(probe.capabilities(loadsLibrary: false))
+            // Last: captures need what others have added meanwhile.
+            JobThread.memory.add {
+                reporter.logDegradation(probe.capabilities(loadsLibrary: false))
+                notice.post()
+            }
         }
         return Threads(
-            watchdog: watchdogThread, reporter: reporterThread, notice: notice)
+            watchdog: watchdogThread, reporter: reporterThread, notice: begins ? notice : nil)
     }
 
     /// Says what is watched: `stall monitor started: main over 250ms, tasks over 1s; reports go to /srv/notes/stalls`.
@@ -293,7 +298,7 @@ final class LiveEngine: MonitorEngine {
             // The watchdog does this, too, unless a capture holds it up.
             reporter.close()
             threads.reporter.finish(until: limit.ofStores)
-            threads.notice?.finish(until: limit.ofOthers)
+            _ = threads.notice?.wait(until: limit.ofOthers)
             healthReporter?.stop(until: limit.ofOthers)
             control?.finish(until: limit.ofOthers)
             writeStatistics(until: limit.ofStores)
