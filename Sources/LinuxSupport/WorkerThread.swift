@@ -57,14 +57,23 @@ package final class WorkerThread: @unchecked Sendable {
         guard status == 0 else {
             start.release()
             throw SystemError(
-                "the thread \(name) cannot be started: raise the limit on threads (ulimit -u, the cgroup's pids.max)",
-                errno: status
-            )
+                "the thread \(name) cannot be started: \(Self.remedy(policy: sched_getscheduler(0)))", errno: status)
         }
         isKept.store(true, ordering: .releasing)
     }
 
     deinit { detach() }
+
+    /// SCHED_DEADLINE of sched.h, which the module Glibc does not have.
+    static let deadlinePolicy: Int32 = 6
+
+    /// What to do if a thread with a scheduling policy cannot start one.
+    static func remedy(policy: Int32) -> String {
+        // sched(7), "Deadline scheduling".
+        policy == deadlinePolicy
+            ? "a thread with the policy SCHED_DEADLINE can start none; start the monitor on another thread"
+            : "raise the limit on threads (ulimit -u, the cgroup's pids.max)"
+    }
 
     /// Returns the result of `body`, which runs on a thread of its own; `nil` if the system refuses the thread, or at a
     /// deadline in monotonic nanoseconds, after which the thread ends on its own.

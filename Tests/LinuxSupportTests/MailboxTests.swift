@@ -93,6 +93,11 @@ import Testing
         #expect(prepared.value == 1 && finds.load(ordering: .relaxed) == 1)
     }
 
+    @Test func `a deadline thread gets advice of its own`() {
+        #expect(WorkerThread.remedy(policy: 0).contains("ulimit -u"))
+        #expect(WorkerThread.remedy(policy: WorkerThread.deadlinePolicy).contains("SCHED_DEADLINE"))
+    }
+
     @Test func `no call waits for a thread that was abandoned`() throws {
         let worker = Worker(name: "worker")
         let (isAbandoned, gate) = (Semaphore(), Semaphore())
