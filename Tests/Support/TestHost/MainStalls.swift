@@ -38,7 +38,10 @@ struct MainStalls {
 
     func run() throws {
         let (duration, file) = (duration, file)
-        try monitor.watch(.runLoop(.main, label: "main"))
+        do { try monitor.watch(.runLoop(.main, label: "main")) } catch {
+            tell("R \(error)")
+            return
+        }
         try monitor.start()
         let capabilities = String(decoding: monitor.checkCapabilities().jsonData(), as: UTF8.self)
         tell("C \(capabilities.split(separator: "\n").joined())")

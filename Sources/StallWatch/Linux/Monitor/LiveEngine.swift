@@ -104,13 +104,6 @@ final class LiveEngine: MonitorEngine {
     func watch(
         _ loop: WatchedLoop, threshold: Duration, isServed: Bool
     ) throws(StallWatchError) -> any EngineLoop {
-        // Before anything asks for its run loop.
-        guard !loop.mayTakeDescriptors || hasDescriptors(for: WatchedLoop.descriptors) else {
-            throw StallWatchError(
-                .systemFailure,
-                "\(loop.label) cannot be watched with so few free descriptors: raise the limit on open files (ulimit -n)"
-            )
-        }
         let entry = try state.withLock { state throws(StallWatchError) in
             if case .stopped = state.phase {
                 throw StallWatchError(
@@ -127,12 +120,20 @@ final class LiveEngine: MonitorEngine {
                     .alreadyWatched, "the loop \(loop.label) is already watched, as \(label): watch it once"
                 )
             }
+            let isRunning = if case .running = state.phase { true } else { false }
+            // Before anything asks for its run loop.
+            guard !loop.mayTakeDescriptors || hasDescriptors(for: WatchedLoop.descriptors(isRunning: isRunning)) else {
+                throw StallWatchError(
+                    .systemFailure,
+                    "\(loop.label) cannot be watched with so few free descriptors: raise the limit on open files (ulimit -n)"
+                )
+            }
             let monitors = try loop.makeMonitors(
                 threshold: nanoseconds(threshold), alarm: watchdog.alarm, isServed: isServed)
             let entry = LoopEntry(label: loop.label, identity: loop.identity, monitors: monitors)
             state.loops[loop.label] = entry
             if let identity = loop.identity { state.labels[identity] = loop.label }
-            if case .running = state.phase { entry.begin() }
+            if isRunning { entry.begin() }
             watchdog.add(monitors)
             return entry
         }

@@ -23,10 +23,11 @@ extension WatchedLoop {
         }
     }
 
-    /// The descriptors that the main run loop and the main queue take when they are first used, and some that stay free.
-    static var descriptors: Int { 12 }
+    /// The descriptors that the main run loop and the main queue take when first used, and some that stay free; before the
+    /// monitor's start, also for those that it keeps.
+    static func descriptors(isRunning: Bool) -> Int { isRunning ? 12 : 16 }
 
-    /// Whether the first use of the loop may open ``descriptors``, without which CoreFoundation and libdispatch end the process.
+    /// Whether the loop may open descriptors when first used, without which CoreFoundation and libdispatch end the process.
     var mayTakeDescriptors: Bool {
         switch source {
         case .main, .mainQueue, .runLoop: true
