@@ -14,6 +14,7 @@
 //   signal whose delivery stop was under way. The same happens if the helper is killed at any instruction.
 // - The thread has a real-time policy, and another such thread takes the helper's CPU while it is stopped. So the helper
 //   takes a priority above the thread's first; where it may not, it does not stop the thread.
+// - The helper has a far higher nice value than the thread, or SCHED_IDLE, and other threads take its CPU: it is not made.
 // - The helper's control group has a small quota, or is frozen: it is not made for a thread of another group. If both have
 //   the same, the thread is kept from running, too.
 // - The thread ends, or another one calls execve(2): the wait reports that.

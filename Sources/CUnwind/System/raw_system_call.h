@@ -176,6 +176,10 @@ CUNWIND_BARE static inline uint64_t cunwind_cpu_time(void) { return cunwind_cloc
 /// a thread without a real-time policy, or if /proc does not show it.
 int cunwind_priority_over(pid_t tid);
 
+/// Returns whether a helper of the calling thread has much less of a CPU than the thread: a nice value that is higher by ten, or
+/// SCHED_IDLE. False where that is not known. Async-signal-safe: yes.
+bool cunwind_is_weaker_than(pid_t tid);
+
 /// Gives the calling thread a real-time priority, or at least the one below it. False if the system refuses both. Makes
 /// only raw system calls. Async-signal-safe: yes.
 bool cunwind_take_priority(int priority);

@@ -21,6 +21,8 @@
 /// waited 2 to 4 ms for the reporter in their middle; with this value, 5 of 660 did (traced).
 #define SLICE_NANOSECONDS 500000u
 
+#define OWN_STAT "/proc/thread-self/stat"
+
 /// The first version of `struct sched_attr` (sched_setattr(2)). glibc declares it from 2.41 on.
 typedef struct scheduling {
   uint32_t size, policy;
@@ -30,11 +32,11 @@ typedef struct scheduling {
   uint64_t runtime, deadline, period;
 } scheduling;
 
-// Reads the fields `nice` and `policy` of the calling thread's stat file (proc_pid_stat(5), 19 and 41). Reads a file,
-// because a filter may kill the caller of the system calls that return them.
-static bool read_own_scheduling(scheduling *own) {
+// Reads the fields `nice` and `policy` of a thread's stat file (proc_pid_stat(5), 19 and 41). Reads a file, because a
+// filter may kill the caller of the system calls that return them.
+static bool read_scheduling(const char *path, scheduling *own) {
   char text[512];
-  if (cunwind_read_text("/proc/thread-self/stat", text, sizeof text) <= 0) return false;
+  if (cunwind_read_text(path, text, sizeof text) <= 0) return false;
   const char *nice = cunwind_behind_field(text, 18), *policy = cunwind_behind_field(text, 40);
   if (!nice || !policy) return false;
   own->nice = (int32_t)strtol(nice, NULL, 10);
@@ -46,7 +48,7 @@ bool cunwind_request_short_slice(void) {
   // By default a timed wait may end 50 us late (prctl(2), PR_SET_TIMERSLACK).
   prctl(PR_SET_TIMERSLACK, 1ul, 0, 0, 0);
   scheduling own = {.size = sizeof own, .runtime = SLICE_NANOSECONDS};
-  if (!read_own_scheduling(&own) || (own.policy != SCHED_OTHER && own.policy != SCHED_BATCH)) return false;
+  if (!read_scheduling(OWN_STAT, &own) || (own.policy != SCHED_OTHER && own.policy != SCHED_BATCH)) return false;
   if (cunwind_call_is_deadly(CUNWIND_CALL_SET_SCHEDULING)) return false;
   return cunwind_raw(SYS_sched_setattr, 0, (long)&own, 0, 0, 0, 0) == 0;
 }
@@ -86,3 +88,17 @@ CUNWIND_BARE static bool take(int priority) {
 }
 
 CUNWIND_BARE bool cunwind_take_priority(int priority) { return take(priority) || (priority > 1 && take(priority - 1)); }
+
+// ---- Fair threads ----------------------------------------------------------------------------------------------------
+
+/// The difference of nice values with which a helper gets a ninth of the thread's share of a busy CPU, or less
+/// (kernel/sched/core.c, sched_prio_to_weight): the thread was held for 0.1 s by one that had nice 19 (measured).
+#define WEAK_BY 10
+
+bool cunwind_is_weaker_than(pid_t tid) {
+  char path[CUNWIND_NUMBERED_PATH_BYTES];
+  cunwind_number_path(path, "/proc/self/task/", (uint64_t)tid, "/stat");
+  scheduling own, other;
+  if (!read_scheduling(OWN_STAT, &own) || !read_scheduling(path, &other)) return false;
+  return own.nice - other.nice >= WEAK_BY || (own.policy == SCHED_IDLE && other.policy != SCHED_IDLE);
+}

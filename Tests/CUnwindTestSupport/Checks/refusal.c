@@ -110,6 +110,20 @@ static void capture_without_rank(int error) {
 
 void cunwind_check_outranked_helper(int error) { cunwind_test_expect_in_child(capture_without_rank, error); }
 
+static void capture_with_nice(int nice) {
+  cunwind_test_subject subject;
+  if (!cunwind_test_subject_start(&subject, CUNWIND_TEST_SPINNING, 3, SIGPROF)) return;
+  EXPECT(setpriority(PRIO_PROCESS, 0, nice) == 0);
+  EXPECT(cunwind_test_capture(&subject, cunwind_capture_stop) == CUNWIND_REFUSED && subject.info.error == EBUSY);
+  // One of the same value may be stopped.
+  EXPECT(setpriority(PRIO_PROCESS, (id_t)subject.tid, nice) == 0);
+  EXPECT(cunwind_test_is_whole(cunwind_test_capture(&subject, cunwind_capture_stop)));
+  EXPECT(cunwind_test_subject_stop(&subject) > 0);
+}
+
+// Otherwise other threads could take the helper's CPU while the thread is stopped.
+void cunwind_check_weak_helper(int nice) { cunwind_test_expect_in_child(capture_with_nice, nice); }
+
 static bool put(const char *directory, const char *name, const char *text) {
   char path[256];
   snprintf(path, sizeof path, "%s/%s", directory, name);

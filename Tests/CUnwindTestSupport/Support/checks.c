@@ -52,6 +52,7 @@ static const struct {
     ROW(CUNWIND_TEST_REFUSALS, "a real-time thread is stopped by a helper of a higher priority", realtime_thread, 0),
     ROW(CUNWIND_TEST_REFUSALS, "a real-time thread that no helper may outrank is not stopped", outranked_helper, EPERM),
     ROW(CUNWIND_TEST_REFUSALS, "a filter that kills for sched_setattr leaves real-time threads", outranked_helper, 0),
+    ROW(CUNWIND_TEST_REFUSALS, "a captor with nice 19 stops no thread without", weak_helper, 19),
     ROW(CUNWIND_TEST_REFUSALS, "a thread of another control group is not stopped", other_group, 0),
     ROW(CUNWIND_TEST_REFUSALS, "a short slice keeps policy and nice value", short_slice, 0),
     ROW(CUNWIND_TEST_REFUSALS, "a filter against sched_setattr is survived", refused_short_slice, EPERM),

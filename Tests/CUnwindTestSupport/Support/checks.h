@@ -88,6 +88,7 @@ void cunwind_check_refused_ptrace(int error);
 void cunwind_check_traced_thread(int unused);
 void cunwind_check_realtime_thread(int unused);
 void cunwind_check_outranked_helper(int error);
+void cunwind_check_weak_helper(int nice);
 void cunwind_check_other_group(int unused);
 void cunwind_check_deadly_calls(int index);
 void cunwind_check_reused_id(int unused);
