@@ -219,15 +219,19 @@ package final class JobThread: Sendable {
     /// Runs `job` after those that were added before, and never waits for it; returns `false` if the system refuses a thread.
     @discardableResult
     package func add(_ job: @escaping @Sendable () -> Void) -> Bool {
-        state.withLock { state in
-            if state.process != getpid() {
-                guard let thread = try? WorkerThread(name: name, body: run) else { return false }
-                thread.detach()
-                state.process = getpid()
-            }
+        let begins = state.withLock { state in
+            defer { state.process = getpid() }
             state.jobs.append(job)
+            return state.process != getpid()
+        }
+        guard begins else { return true }
+        // Not under the lock, which a child that is forked meanwhile would find locked for good.
+        if let thread = try? WorkerThread(name: name, body: run) {
+            thread.detach()
             return true
         }
+        state.withLock { $0 = State() }
+        return false
     }
 
     private func run() {
@@ -254,13 +258,16 @@ package final class Prepared<Value: Sendable>: Sendable {
 
     /// Begins to find the value, unless that has begun; never waits.
     package func begin() {
-        state.withLock { state in
-            guard !state.hasBegun else { return }
-            state.hasBegun = thread.add { [self] in
-                let value = find()
-                self.state.withLock { $0.value = value }
-            }
+        let mayBegin = state.withLock { state in
+            defer { state.hasBegun = true }
+            return !state.hasBegun
         }
+        guard mayBegin else { return }
+        let begins = thread.add { [self] in
+            let value = find()
+            state.withLock { $0.value = value }
+        }
+        if !begins { state.withLock { $0.hasBegun = false } }
     }
 
     package var value: Value? { state.withLock { $0.value } }
