@@ -17,9 +17,11 @@ struct ReportNamer {
 
     mutating func report(_ draft: ReportDraft) {
         let (record, outlet, sinks) = (draft.record, outlet, outlet.sinks)
-        let isNew = open.insert(record.id).inserted
+        let isNew = !open.contains(record.id)
         let named = names.report(of: draft, unless: { outlet.limit.isOver }) { unfinished in
-            if record.state == .ongoing { sinks.submit(.init(.updated, outlet.prepared(unfinished))) }
+            guard record.state == .ongoing else { return }
+            let report = outlet.prepared(unfinished)
+            outlet.unnamedEnds.unlessKnown(record.id) { sinks.submit(.init(.updated, report)) }
         }
         guard var report = named ?? draft.report else { return }
         if named == nil { report.excuseMissingNames() }
@@ -29,7 +31,8 @@ struct ReportNamer {
         guard record.state != .ongoing else {
             report = outlet.prepared(report)
             outlet.settings.storeState?(report)
-            sinks.submit(.init(isNew ? .began : .updated, report))
+            let delivery = Delivery(isNew ? .began : .updated, report)
+            if outlet.unnamedEnds.unlessKnown(record.id, { sinks.submit(delivery) }) { open.insert(record.id) }
             if record.isEscalated, escalated.insert(record.id).inserted { outlet.escalate(report) }
             return
         }
@@ -111,23 +114,48 @@ struct ReportOutlet: Sendable {
 /// The reports of stalls that have ended and have no names yet: their files say so without them, after a time.
 final class UnnamedEnds: Sendable {
     private static let patience: UInt64 = 100_000_000
-    /// In the order of their ends.
-    private let waiting = Mutex<[(due: UInt64, report: StallReport)]>([])
+    private struct State {
+        /// In the order of their ends.
+        var waiting: [(due: UInt64, report: StallReport)] = []
+        /// The ids of these, and of those that were delivered.
+        var known: Set<String> = []
+    }
+    private let state = Mutex(State())
 
     /// When the next one is due, in monotonic nanoseconds; `.max` without one.
-    var due: UInt64 { waiting.withLock { $0.first?.due ?? .max } }
+    var due: UInt64 { state.withLock { $0.waiting.first?.due ?? .max } }
 
-    func add(_ report: StallReport) { waiting.withLock { $0.append((monotonicNow() &+ Self.patience, report)) } }
+    func add(_ report: StallReport) {
+        state.withLock { state in
+            state.waiting.append((monotonicNow() &+ Self.patience, report))
+            state.known.insert(report.id)
+        }
+    }
 
-    func remove(_ id: String) { waiting.withLock { $0.removeAll { $0.report.id == id } } }
+    func remove(_ id: String) {
+        state.withLock { state in
+            state.waiting.removeAll { $0.report.id == id }
+            state.known.remove(id)
+        }
+    }
+
+    /// Delivers a report of an ongoing stall, unless it has ended meanwhile: its file would say again that it goes on.
+    @discardableResult
+    func unlessKnown(_ id: String, _ deliver: () -> Void) -> Bool {
+        state.withLock { state in
+            guard !state.known.contains(id) else { return false }
+            deliver()
+            return true
+        }
+    }
 
     /// Delivers the ends that are due; never after a final report, which `remove` precedes.
     func deliver(through outlet: ReportOutlet) {
-        while let next = waiting.withLock({ $0.first }), next.due <= monotonicNow() {
+        while let next = state.withLock({ $0.waiting.first }), next.due <= monotonicNow() {
             let prepared = outlet.prepared(next.report)
-            waiting.withLock { waiting in
-                guard waiting.first?.report.id == next.report.id else { return }
-                waiting.removeFirst()
+            state.withLock { state in
+                guard state.waiting.first?.report.id == next.report.id else { return }
+                state.waiting.removeFirst()
                 outlet.sinks.submit(.init(.updated, prepared))
             }
         }

@@ -167,7 +167,14 @@ import TestSupport
         let gate = LinuxSupport.Semaphore()
         var settings = Reporter.Settings.fixture()
         settings.builder = { .stub(TableSymbolicator(symbols: ["app": [0x1000: "work"]]) { gate.pass() }) }
-        let reporter = try Reporter(settings: settings, sinks: [ReportOutput.directory(scratch.path).factory()])
+        let states = Collected<StallState>()
+        let recorder: SinkFactory = { _, _ in
+            SinkDescription(name: "states", events: [.began, .updated, .ended]) {
+                ClosureSink { report in states.add(report.state) }
+            }
+        }
+        let reporter = try Reporter(
+            settings: settings, sinks: [ReportOutput.directory(scratch.path).factory(), recorder])
         try reporter.startSinks()
         let thread = try WorkerThread(name: "test-reporter") { reporter.run() }
         let stall = StallRecord.fixture(state: .ongoing)
@@ -184,6 +191,8 @@ import TestSupport
         let named = try scratch.reports().first
         #expect(named?.durationMilliseconds == 900)
         #expect(named?.culprit?.function == "work")
+        // The names of the ongoing stall, which came after its end, were delivered to no sink.
+        #expect(states.all.drop { $0 == .ongoing }.allSatisfy { $0 == .ended }, "\(states.all)")
     }
 
     @Test func otherSinksFindTheReportsFile() async throws {
