@@ -62,7 +62,7 @@ extension LoopSupervisor {
         if sample.isPending { log.pendingThread = thread }
         guard !inspection.isUnchanged else { return }
         let observation = inspection.stack.flatMap {
-            diagnostician.observeEarly(thread, inspection.reading, stack: $0, earlier: log.observations)
+            diagnostician.observeEarly(thread, inspection.reading, stack: $0)
         }
         let turnEnd = poll.turnEnd
         guard isWithinTurn(sample, turnEnd) else { return }

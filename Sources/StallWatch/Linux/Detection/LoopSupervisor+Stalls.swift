@@ -105,7 +105,7 @@ extension LoopSupervisor {
         var observation: Observation?
         if case .thread(let thread) = target, !isThreadGone {
             observation = diagnostician.observeLate(
-                thread, inspection.reading, stack: inspection.stack, isFirst: isFirst, earlier: log.observations)
+                thread, inspection.reading, stack: inspection.stack, isFirst: isFirst)
         }
         let turnEnd = overSince ?? poll.turnEnd
         // A thread may end right after its turn. If it ended within it, no later moment of the turn is known.

@@ -187,7 +187,7 @@ private struct PinnedThread {
         if inspection.isUnchanged {
             if let reading = inspection.reading { diagnostician.readOwner(reading) }
         } else if let observation = diagnostician.observeLate(
-            thread, inspection.reading, stack: inspection.stack, isFirst: isFirst, earlier: log.observations)
+            thread, inspection.reading, stack: inspection.stack, isFirst: isFirst)
         {
             var sample = inspection.sample
             sample.isValid = true

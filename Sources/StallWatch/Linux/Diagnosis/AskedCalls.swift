@@ -25,10 +25,12 @@ final class AskedCalls {
         }
     }
 
-    /// Describes the call that a thread waits in, with the time that it has asked for.
+    /// Describes the call that a thread waits in, with the time that it has asked for; without a file that is not its own.
     func describe(_ call: SystemCall, of thread: Int32) -> DescribedCall {
         // Elsewhere the memory shows what was asked for, also of a sleep that no look has met before a stop.
-        guard call.takesTime, call.isTimeWrittenBack else { return DescribedCall(call, memory: memory) }
+        guard call.takesTime, call.isTimeWrittenBack else {
+            return DescribedCall(call, memory: call.hasLostFile(of: thread) ? nil : memory)
+        }
         var described = DescribedCall(call, memory: nil)
         if let known = asked[thread], known.call.isSameWait(as: call) { described.target = known.target }
         return described

@@ -56,7 +56,7 @@ struct PeerQuestion: Hashable, Sendable {
             }
             subject = .lease(path: call.target(memory: memory))
         default:
-            guard let (descriptor, reads) = call.transfer(memory),
+            guard let (descriptor, reads) = call.transfer(memory), !call.hasLostFile(of: thread),
                 let link = readLink("/proc/self/fd/\(descriptor)"), descriptor >= 0
             else { return nil }
             if link.hasPrefix("socket:[") {
@@ -64,16 +64,13 @@ struct PeerQuestion: Hashable, Sendable {
                 subject = .socketEnd(madeBy: UnixSocketPeer.process(of: descriptor), link: link)
             } else {
                 // Only pipes have a capacity.
-                guard fcntl(descriptor, Self.getPipeCapacity) > 0 else { return nil }
+                guard fcntl(descriptor, getPipeCapacity) > 0 else { return nil }
                 // A link without a path is the same pipe everywhere.
                 let identity = link.hasPrefix("/") ? FileStatus(cachedAt: "", from: descriptor)?.identity ?? [] : nil
                 subject = .pipeEnd(reads ? .writer : .reader, WantedFile(link: link, identity: identity))
             }
         }
     }
-
-    /// F_GETPIPE_SZ of fcntl(2).
-    private static let getPipeCapacity: Int32 = 1032
 }
 
 /// Finds out for whom system calls wait: the holder of a file lock or a lease, the other end of a Unix socket or pipe, a

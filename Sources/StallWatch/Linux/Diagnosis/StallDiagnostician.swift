@@ -68,10 +68,9 @@ struct StallDiagnostician {
 
     /// Returns what the thread of a late turn does; `nil` if it cannot be read.
     ///
-    /// `reading` is the last one, if the thread has not run since; else the thread is read again. `earlier` are the
-    /// observations of the turn so far.
+    /// `reading` is the last one, if the thread has not run since; else the thread is read again.
     mutating func observeLate(
-        _ thread: Int32, _ reading: ThreadReading?, stack: CapturedStack?, isFirst: Bool, earlier: [Observation]
+        _ thread: Int32, _ reading: ThreadReading?, stack: CapturedStack?, isFirst: Bool
     ) -> Observation? {
         if isFirst { (faults, steal, competitors) = (nil, nil, nil) }
         guard let reading = reading ?? read(thread, after: stack) else { return nil }
@@ -79,16 +78,12 @@ struct StallDiagnostician {
         if let before = readings.dropLast().last, reading.competes(since: before) {
             competitors = StallReport.Competitors(beside: thread, earlier: competitors)
         }
-        return observe(reading, thread: thread, stack: stack, isLate: true, earlier: earlier)
+        return observe(reading, thread: thread, stack: stack, isLate: true)
     }
 
     /// Returns what the thread of an early turn does, without stopping any thread; `nil` if it cannot be read.
-    mutating func observeEarly(
-        _ thread: Int32, _ reading: ThreadReading?, stack: CapturedStack, earlier: [Observation]
-    ) -> Observation? {
-        (reading ?? read(thread, after: stack)).map {
-            observe($0, thread: thread, stack: stack, isLate: false, earlier: earlier)
-        }
+    mutating func observeEarly(_ thread: Int32, _ reading: ThreadReading?, stack: CapturedStack) -> Observation? {
+        (reading ?? read(thread, after: stack)).map { observe($0, thread: thread, stack: stack, isLate: false) }
     }
 
     /// Returns the observations to keep of a late turn that counts from `start`, after its thread was observed.
@@ -177,7 +172,7 @@ struct StallDiagnostician {
 
     /// Describes where the thread is; only in a late turn are owners of its lock stopped, and peers asked about.
     private func observe(
-        _ reading: ThreadReading, thread: Int32, stack: CapturedStack?, isLate: Bool, earlier: [Observation]
+        _ reading: ThreadReading, thread: Int32, stack: CapturedStack?, isLate: Bool
     ) -> Observation {
         let peers = isLate ? threads.peers : nil
         var observation = Observation(
@@ -202,9 +197,6 @@ struct StallDiagnostician {
             observation.activity = .waiting(call)
         }
         observation.call = threads.asked.describe(call, of: thread)
-        if call.name == "close", let former = Self.formerTarget(of: call, earlier) {
-            observation.call?.target?.append("; it was \(former)")
-        }
         observation.kernelStack = probe?.kernelStack()
         if call.purpose == .lock {
             observation.lock = LockOwnerResolver(threads: threads, memory: memory, peers: peers, mayStop: isLate)
@@ -240,14 +232,6 @@ struct StallDiagnostician {
         guard observation.lock?.lock.kind == .file else { return }
         observation.lock?.lock.ownership =
             answer.isKnown ? .process : .unknown(answer.reason ?? answer.peers.first?.reason ?? "it was just released")
-    }
-
-    /// Returns the file behind the descriptor that a call closes, if an earlier call of the turn was seen with it.
-    private static func formerTarget(of call: SystemCall, _ earlier: [Observation]) -> String? {
-        earlier.last { seen in
-            guard let former = seen.activity.call, former.takesDescriptor else { return false }
-            return former.argument(0) == call.argument(0) && seen.call?.target != nil
-        }?.call?.target
     }
 
     func explain(_ observation: inout Observation, by stack: CapturedStack) {

@@ -37,6 +37,24 @@ extension SystemCall {
         return isID ? number : number < -1 && number > .min ? -number : nil
     }
 
+    /// Returns whether the descriptor of the call in which a thread waits is another file's by now.
+    ///
+    /// Another thread has closed it, and its number was given again. Where that file is of the same kind, nothing shows it.
+    func hasLostFile(of thread: Int32) -> Bool {
+        let (reads, writes) = (Self.reading.contains(name), Self.writing.contains(name))
+        // The target of sendto(2) may be the address in its arguments.
+        guard reads || writes || ["accept", "accept4"].contains(name), name != "sendto" || argument(4) == 0 else {
+            return false
+        }
+        let descriptor = Int32(truncatingIfNeeded: argument(0))
+        let flags = fcntl(descriptor, F_GETFL)
+        guard flags >= 0, let file = FileFamily(of: descriptor) else { return false }
+        // Such a call fails at once.
+        if reads && flags & O_ACCMODE == O_WRONLY || writes && flags & O_ACCMODE == O_RDONLY { return true }
+        let channel = readSmallFile("/proc/self/task/\(thread)/wchan").flatMap(WaitChannel.function(in:))
+        return channel.map(file.isRuledOut) ?? false
+    }
+
     /// Returns the only descriptor that the call transfers data through or polls, and whether it waits to read.
     func transfer(_ memory: any MemoryReading) -> (descriptor: Int32, reads: Bool)? {
         let descriptor = Int32(truncatingIfNeeded: argument(0))

@@ -92,6 +92,41 @@ extension SystemCall {
     }
 }
 
+/// F_GETPIPE_SZ of fcntl(2).
+let getPipeCapacity: Int32 = 1032
+
+/// What kind of file a descriptor is of, as far as kernel functions in which threads wait tell it.
+enum FileFamily: Equatable {
+    case pipe, unixSocket, socket, other
+
+    /// `nil` for a descriptor that is not open.
+    init?(of descriptor: Int32) {
+        guard fcntl(descriptor, F_GETFD) >= 0 else { return nil }
+        if fcntl(descriptor, getPipeCapacity) > 0 {
+            self = .pipe
+        } else if UnixSocketPeer.isUnix(descriptor) {
+            self = .unixSocket
+        } else {
+            self = readLink("/proc/self/fd/\(descriptor)")?.hasPrefix("socket:") == true ? .socket : .other
+        }
+    }
+
+    /// Returns whether no call for this file waits in a kernel function (Linux 5.4 to 6.18); unknown functions rule out nothing.
+    ///
+    /// A call that waits for a page of its buffer is in a function of `other`: then it does not wait for its pipe or socket.
+    func isRuledOut(by function: String) -> Bool {
+        switch function.prefix(while: { $0 != "." }) {
+        case "pipe_read", "pipe_write", "pipe_wait", "anon_pipe_read", "anon_pipe_write": self != .pipe
+        case let name where name.hasPrefix("unix_"): self != .unixSocket
+        case "sk_wait_data", "inet_csk_accept", "__skb_wait_for_more_packets": ![.socket, .unixSocket].contains(self)
+        case "folio_wait_bit_common", "wait_on_page_bit_common", "request_wait_answer", "rpc_wait_bit_killable",
+            "n_tty_read", "n_tty_write", "eventfd_read", "timerfd_read", "timerfd_read_iter", "inotify_read":
+            self != .other
+        default: false
+        }
+    }
+}
+
 enum SocketName {
     static func peer(of descriptor: Int32) -> String? {
         address(of: descriptor, by: getpeername).map { "socket to \($0)" }

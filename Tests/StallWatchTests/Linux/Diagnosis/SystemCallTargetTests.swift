@@ -96,6 +96,35 @@ import Testing
         #expect(!call.takesDescriptor)
     }
 
+    /// Another thread may have closed the call's descriptor, and its number may be another file's.
+    @Test func `a call is for no file that it cannot wait for`() throws {
+        var ends: [Int32] = [-1, -1]
+        pipe(&ends)
+        let file = open("/dev/null", O_RDWR | O_CLOEXEC)
+        let remote = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+        let local = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0)
+        defer { for descriptor in ends + [file, remote, local] { close(descriptor) } }
+        let families = [FileFamily.pipe, .other, .socket, .unixSocket]
+        #expect([ends[0], file, remote, local].map { FileFamily(of: $0) } == families)
+        #expect(FileFamily(of: 1_000_000) == nil)
+        func possible(_ function: String) -> [FileFamily] { families.filter { !$0.isRuledOut(by: function) } }
+        #expect(possible("anon_pipe_read") == [.pipe] && possible("pipe_write.isra.0") == [.pipe])
+        #expect(possible("unix_stream_read_generic") == [.unixSocket])
+        #expect(possible("sk_wait_data") == [.socket, .unixSocket])
+        #expect(possible("folio_wait_bit_common") == [.other])
+        #expect(possible("schedule_timeout") == families && possible("wait_woken") == families)
+        func isLost(_ name: String, _ arguments: UInt64...) throws -> Bool {
+            let number = try #require(SystemCallNames.current.number(of: name))
+            let call = SystemCall(
+                number: number, arguments: arguments + [0, 0, 0, 0, 0], stackPointer: 0, programCounter: 0)
+            return call.hasLostFile(of: 0)
+        }
+        // Calls for a descriptor that is not open for them do not wait.
+        #expect(try isLost("read", argument(ends[1])) && isLost("write", argument(ends[0])))
+        #expect(try !isLost("read", argument(ends[0])) && !isLost("write", argument(ends[1])))
+        #expect(try !isLost("poll", argument(ends[1])) && !isLost("read", 1_000_000))
+    }
+
     @Test func longPathsAreWholeOrMissing() throws {
         let scratch = try TemporaryDirectory()
         let component = String(repeating: "long", count: 50)
