@@ -134,7 +134,9 @@ extension AdviceRule {
 
     // Silent for a wait without descriptors, which is a sleep.
     static let events = AdviceRule(id: "events", topic: "io") { facts in
-        guard let call = facts.call(.io, .syscall, in: polls), let place = facts.culprit else { return nil }
+        guard let call = facts.call(.io, .syscall, in: polls), call.target != StallReport.SystemCall.signal,
+            let place = facts.culprit
+        else { return nil }
         return "Do not call \(call.name) in \(place), inside of a turn: "
             + "give its descriptors to the loop (DispatchSource), or to a thread of their own."
     }
@@ -157,6 +159,10 @@ extension AdviceRule {
     // Silent for a connection to another machine.
     static let call = AdviceRule(id: "call", topic: "io") { facts in
         guard [.io, .syscall].contains(facts.cause.kind), let place = facts.culprit else { return nil }
+        if facts.cause.systemCall?.target == StallReport.SystemCall.signal {
+            return "Do not wait for a signal in \(place): let a DispatchSource (makeSignalSource) call back, "
+                + "or wait for it on a thread of its own."
+        }
         let call = facts.cause.systemCall?.description ?? facts.cause.function
         return "Move the \(call.map { "call of \($0)" } ?? "wait") in \(place) off \(facts.loop): "
             + "to a serial queue or a thread of its own, which calls back."

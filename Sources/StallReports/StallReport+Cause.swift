@@ -155,6 +155,9 @@ extension StallReport.Cause {
 }
 
 extension StallReport.SystemCall {
+    /// The target of a call that only a signal ends, as pause(2).
+    package static let signal = "a signal"
+
     package init(number: Int, name: String, target: String?) {
         (self.number, self.name, self.target) = (number, name, target)
     }

@@ -103,6 +103,7 @@ extension StallReport.Cause {
     private var place: String {
         guard let systemCall else { return function ?? waitChannel ?? "a system call" }
         switch (systemCall.name, systemCall.target) {
+        case (_, StallReport.SystemCall.signal): return "\(systemCall.name), until a signal arrives"
         case (_, "anon_inode:[eventpoll]"): return "\(systemCall.name), for an event on one of its descriptors"
         // Without SO_LINGER (socket(7)), closing a connection does not wait for it.
         case ("close", _) where ["wait_woken", "sk_stream_wait_close"].contains(waitChannel):

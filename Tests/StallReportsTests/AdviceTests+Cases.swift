@@ -203,6 +203,10 @@ extension AdviceTests {
             Stall(call: call("connect", "10.0.0.2:80")), "socket"
         ),
         (
+            "call", Stall(kind: .syscall, call: call("poll", "a signal")), "Do not wait for a signal in load()",
+            Stall(kind: .sleep, call: call("poll")), "timeout"
+        ),
+        (
             "pipe", Stall(call: call("read", "pipe:[4]", [cat])), "Do not wait for cat in load()",
             Stall(call: call("read", "pipe:[4]", [own])), "stream"
         ),

@@ -97,6 +97,14 @@ import Testing
         #expect(sentence(.init(number: 0, name: "read"), kernelShare: 0.4) == "On CPU for 1100 of 1110 ms.")
     }
 
+    @Test func `a wait for a signal is no sleep with a time limit`() {
+        var cause = StallReport.Cause(
+            kind: .syscall, confidence: .certain, onCPUMilliseconds: 0, runQueueMilliseconds: 0,
+            blockedMilliseconds: 300, uncertaintyMilliseconds: 0)
+        cause.systemCall = .init(number: 7, name: "poll", target: "a signal")
+        #expect(cause.sentence == "Blocked for 300 of 300 ms in poll, until a signal arrives.")
+    }
+
     @Test func `a second wait is named with its part of the time`() {
         var cause = StallReport.Cause(
             kind: .cpu, confidence: .likely, onCPUMilliseconds: 300, runQueueMilliseconds: 0, blockedMilliseconds: 300,

@@ -7,6 +7,7 @@ extension SystemCall {
     /// Describes the call's target: a file's path, a socket's peer, a sleep's length, a process; reads only, for 10 us.
     func target(memory: any MemoryReading) -> String? {
         let name = name
+        if waitsForSignal { return DescribedCall.signal }
         switch name {
         case "nanosleep":
             return Self.duration(at: argument(0), memory)

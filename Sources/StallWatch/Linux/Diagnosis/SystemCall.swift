@@ -96,12 +96,24 @@ extension SystemCall {
             return argument(1) == 7 || argument(1) == 38 ? .lock : .syscall
         case "nanosleep", "clock_nanosleep":
             return .sleep
-        case "poll", "ppoll":
-            return argument(1) == 0 ? .sleep : .io
-        case "select", "pselect6":
-            return argument(0) == 0 ? .sleep : .io
+        case "poll", "ppoll", "select", "pselect6":
+            if waitsForSignal { return .syscall }
+            return argument(name.hasSuffix("poll") ? 1 : 0) == 0 ? .sleep : .io
         default:
             return Self.isInputOutput(name) ? .io : .syscall
+        }
+    }
+
+    /// Whether only a signal ends the wait: it has neither a descriptor nor a time limit.
+    var waitsForSignal: Bool {
+        switch name {
+        case "pause", "rt_sigsuspend": true
+        case "rt_sigtimedwait": argument(2) == 0
+        // The time limit is an int: of its register, only the lower half counts.
+        case "poll": argument(1) == 0 && Int32(truncatingIfNeeded: argument(2)) < 0
+        case "ppoll": argument(1) == 0 && argument(2) == 0
+        case "select", "pselect6": argument(0) == 0 && argument(4) == 0
+        default: false
         }
     }
 

@@ -361,8 +361,24 @@ private func running(at time: UInt64, in name: String?) throws -> Observation {
     }
 
     @Test func pollingNothingIsSleeping() throws {
-        let observation = try observe(at: 50, in: "ppoll", [0, 0, 0, 0, 0, 0])
+        let observation = try observe(at: 50, in: "ppoll", [0, 0, 0x1000, 0, 0, 0])
         #expect(concluded(blocked: 100, [observation]).kind == .sleep)
+    }
+
+    /// Without a time limit, too, only a signal ends the wait.
+    @Test(
+        arguments: [
+            ("ppoll", [0, 0, 0], true), ("ppoll", [0, 0, 0x1000], false), ("ppoll", [0x1000, 1, 0], false),
+            ("pselect6", [0, 0, 0, 0, 0], true), ("pselect6", [0, 0, 0, 0, 0x1000], false),
+            ("pselect6", [4, 0x1000, 0, 0, 0], false), ("rt_sigsuspend", [0x1000, 8], true),
+            ("rt_sigtimedwait", [0x1000, 0, 0, 8], true), ("rt_sigtimedwait", [0x1000, 0, 0x1000, 8], false),
+        ] as [(String, [UInt64], Bool)])
+    func `a call without anything else waits for a signal`(name: String, arguments: [UInt64], waits: Bool) throws {
+        let call = SystemCall(
+            number: try #require(SystemCallNames.current.number(of: name)),
+            arguments: arguments + [0, 0, 0, 0, 0], stackPointer: 0, programCounter: 0)
+        #expect(call.waitsForSignal == waits && (call.purpose == .syscall) == (waits || name == "rt_sigtimedwait"))
+        #expect((call.target(memory: GuardedMemory()) == "a signal") == waits)
     }
 
     /// The first one stands for 65 of 100 ms.

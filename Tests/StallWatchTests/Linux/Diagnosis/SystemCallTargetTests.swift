@@ -122,7 +122,7 @@ import Testing
         // Calls for a descriptor that is not open for them do not wait.
         #expect(try isLost("read", argument(ends[1])) && isLost("write", argument(ends[0])))
         #expect(try !isLost("read", argument(ends[0])) && !isLost("write", argument(ends[1])))
-        #expect(try !isLost("poll", argument(ends[1])) && !isLost("read", 1_000_000))
+        #expect(try !isLost("ppoll", argument(ends[1])) && !isLost("read", 1_000_000))
     }
 
     @Test func longPathsAreWholeOrMissing() throws {
