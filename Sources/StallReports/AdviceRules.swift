@@ -238,5 +238,8 @@ extension AdviceFacts {
     fileprivate var hasTimeLimit: Bool { cause.lock?.hasTimeLimit == true }
 
     /// Whether it waits for a semaphore, a condition or the like, which no thread holds.
-    fileprivate var waitsForSignal: Bool { cause.lock?.kind.hasOwner == false || calls(StallReport.semaphoreWaits) }
+    fileprivate var waitsForSignal: Bool {
+        let isSignaled = cause.lock.map { !$0.kind.hasOwner && $0.kind != .systemSemaphoreZero }
+        return isSignaled == true || calls(StallReport.semaphoreWaits)
+    }
 }

@@ -267,6 +267,8 @@ extension StallReport.LockKind {
     /// A futex of an unknown kind.
     package static var futex: Self { Self(rawValue: "futex") }
     package static var systemSemaphore: Self { Self(rawValue: "systemSemaphore") }
+    /// A semaphore of semop(2) whose value has to become 0.
+    package static var systemSemaphoreZero: Self { Self(rawValue: "systemSemaphoreZero") }
 }
 
 extension StallReport.Lock {

@@ -348,6 +348,7 @@ private let lockWords: [StallReport.LockKind: (noun: String, end: String?)] = [
     .semaphore: ("a semaphore", "a thread signals the semaphore"),
     .dispatchSemaphore: ("a semaphore", "a thread signals the semaphore"),
     .systemSemaphore: ("a semaphore", "a thread signals the semaphore"),
+    .systemSemaphoreZero: ("a semaphore", "a thread takes the semaphore to 0"),
     .dispatchGroup: ("a dispatch group", "a thread leaves the dispatch group as the last one"),
     .condition: ("a condition", "a thread signals the condition"),
     .barrier: ("a barrier", "the last thread reaches the barrier"),

@@ -128,6 +128,10 @@ extension AdviceTests {
             Stall(kind: .lock, lock: lock(.futex, [])), "held"
         ),
         (
+            "held", Stall(kind: .lock, lock: lock(.systemSemaphoreZero, [])), "Find the thread that holds",
+            Stall(kind: .lock, lock: lock(.systemSemaphore, [])), "signal"
+        ),
+        (
             "held", Stall(kind: .lock, lock: lock(.pthreadReadWriteLock, [])), "stallwatch stacks 4",
             Stall(kind: .lock, lock: lock(.pthreadReadWriteLock, [owner(isRunning: true)])), "ownerComputes"
         ),

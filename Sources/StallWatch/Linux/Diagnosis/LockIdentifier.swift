@@ -31,8 +31,10 @@ struct LockIdentifier {
                 kind: .file, function: call.name,
                 ownership: .unknown("it is locked through another open file, possibly by another process"))
         case "semop", "semtimedop":
+            // struct sembuf: three shorts, of which the second is the operation. That of 0 waits until the value is 0.
+            let isForZero = call.argument(2) == 1 && memory.integer(at: call.argument(1)).map { $0 >> 16 } == 0
             return AwaitedLock(
-                kind: .systemSemaphore, function: call.name,
+                kind: isForZero ? .systemSemaphoreZero : .systemSemaphore, function: call.name,
                 hasTimeout: call.name == "semtimedop" && call.argument(3) != 0, ownership: .none)
         default:
             return AwaitedLock(kind: .futex, ownership: .unknown("the thread waits for several futexes"))

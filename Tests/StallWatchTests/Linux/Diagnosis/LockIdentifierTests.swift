@@ -71,6 +71,23 @@ private func identify(
         #expect(lock?.owner == 101)
     }
 
+    /// struct sembuf: the number of the semaphore, the operation, and flags.
+    @Test(
+        arguments: [
+            ([3 | 0 << 16, 0], 1, .systemSemaphoreZero), ([3 | -1 << 16, 0], 1, .systemSemaphore),
+            // One of two may be what it waits for.
+            ([3 | 0 << 16, 0], 2, .systemSemaphore),
+        ] as [([Int32], UInt64, AwaitedLock.Kind)])
+    func `an operation of 0 waits until the semaphore is 0`(
+        words: [Int32], count: UInt64, kind: AwaitedLock.Kind
+    ) throws {
+        let call = SystemCall(
+            number: try #require(SystemCallNames.current.number(of: "semtimedop")),
+            arguments: [7, Block.address, count, 0, 0, 0], stackPointer: 0, programCounter: 0)
+        let lock = identify(call, words, [])
+        #expect(lock?.kind == kind && lock?.ownership == AwaitedLock.Ownership.none && lock?.hasTimeout == false)
+    }
+
     // The fields: __lock, __count, __owner, __nusers, __kind.
     @Test(
         arguments: [
