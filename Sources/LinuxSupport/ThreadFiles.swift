@@ -58,12 +58,18 @@ package struct ProcStat: Equatable {
     package var state: UInt8
     /// The id of the parent process (field 4).
     package var parent: Int32
+    /// The scheduler's priority (field 18): 20 above the nice value; below 0 for a real-time thread.
+    package var priority: Int32
     /// The number of threads (field 20).
     package var threads: Int
     /// The start time in clock ticks since the boot (field 22).
     package var startTicks: UInt64
     /// The signal that the parent gets at the end (field 38); `nil` if the kernel does not show it.
     package var exitSignal: Int32?
+    /// The CPU on which it ran last (field 39); `nil` if the kernel does not show it.
+    package var processor: Int32?
+
+    package var isReady: Bool { state == UInt8(ascii: "R") }
 
     package var letter: String { String(UnicodeScalar(state)) }
 
@@ -83,17 +89,21 @@ package struct ProcStat: Equatable {
         guard fields.skip(pastLast: UInt8(ascii: ")")), let state = fields.next else { return nil }
         fields.skipWords(1)
         guard let parent = fields.number() else { return nil }
-        fields.skipWords(15)
+        fields.skipWords(13)
+        guard let priority = fields.word().flatMap({ Int32($0) }) else { return nil }
+        fields.skipWords(1)
         guard let threads = fields.number() else { return nil }
         fields.skipWords(1)
         guard let startTicks = fields.number() else { return nil }
         self.state = state
         self.parent = Int32(clamping: parent)
+        self.priority = priority
         self.threads = Int(clamping: threads)
         self.startTicks = startTicks
         fields.skipWords(15)
         // -1 for a thread that is not the first one.
         exitSignal = fields.word().flatMap { Int32($0) }
+        processor = fields.word().flatMap { Int32($0) }
     }
 }
 

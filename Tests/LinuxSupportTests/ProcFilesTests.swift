@@ -144,9 +144,10 @@ import Testing
     /// A thread that is not the first one has the exit signal -1.
     @Test(arguments: [38, -1]) func `the fields are counted from the state`(exitSignal: Int32) {
         var fields = (3...52).map(String.init)
-        (fields[0], fields[38 - 3]) = ("R", "\(exitSignal)")
+        (fields[0], fields[18 - 3], fields[38 - 3]) = ("R", "-51", "\(exitSignal)")
         let stat = ProcStat("4700 (a) \(fields.joined(separator: " "))\n")
         #expect(stat?.startTicks == 22 && stat?.threads == 20 && stat?.exitSignal == exitSignal)
+        #expect(stat?.priority == -51 && stat?.processor == 39 && stat?.isReady == true)
     }
 }
 

@@ -1,6 +1,8 @@
+import Glibc
 import LinuxSupport
 import StackCapture
 import StallReports
+internal import CLinux
 
 /// Follows how the last owner in a chain of locks spends the time for which the others wait.
 struct OwnerWatch {
@@ -11,6 +13,9 @@ struct OwnerWatch {
     private let lock: AwaitedLock
     private let probe: ThreadProbe
     private var readings: [ThreadReading] = []
+    /// Whether its nice value was seen to keep the owner from all CPUs; the number of looks, of some milliseconds each.
+    private var (yields, looks) = (false, 0)
+    private static let maximumLooks = 4
 
     init?(_ ownership: LockChain) {
         guard let owner = ownership.owners.last?.thread.id, !ownership.isDeadlock,
@@ -26,17 +31,22 @@ struct OwnerWatch {
 
     mutating func read() {
         guard let reading = probe.read() else { return }
+        if let last = readings.last, reading.competes(since: last), !yields, looks < Self.maximumLooks {
+            looks += 1
+            yields = ProcStat.yields(owner)
+        }
         if readings.count >= Self.maximumReadings { readings.removeLast() }
         readings.append(reading)
     }
 
     /// How the owner spent the time between the first and the last reading; `nil` if the system does not show it.
-    func time(waiterNice: Int32?) -> OwnerTime? { OwnerTime(readings, waiterNice: waiterNice) }
+    func time(waiterNice: Int32?) -> OwnerTime? { OwnerTime(readings, waiterNice: yields ? waiterNice : nil) }
 }
 
 struct OwnerTime: Equatable, Sendable {
     let split: TimeSplit
-    /// The nice values of the owner and of the thread that waits for it; `nil` if the system does not show them.
+    /// The nice values of the owner and of the thread that waits for it; `nil` if the system does not show them, and the
+    /// second one also where nice values do not explain that the owner has no CPU.
     let nice, waiterNice: Int32?
 
     /// Concludes from ascending readings of the owner; `nil` with fewer than two, or one that lacks the run-queue time.
@@ -54,5 +64,30 @@ struct OwnerTime: Equatable, Sendable {
     var isPriorityInversion: Bool {
         guard let nice, let waiterNice, nice > waiterNice else { return false }
         return Double(split.runQueue) >= Double(split.duration) * StallReport.OwnerTime.starvedShare
+    }
+}
+
+extension ProcStat {
+    /// Returns whether its nice value keeps a thread of this process from a CPU, as far as other threads of the process show it.
+    fileprivate static func yields(_ thread: Int32) -> Bool {
+        func stat(_ thread: Int32) -> ProcStat? {
+            readSmallFile("/proc/self/task/\(thread)/stat").flatMap(ProcStat.init)
+        }
+        let all = ThreadIdentity.all()
+        guard all.count <= StallReport.Competitors.maximumThreads, let own = stat(thread) else { return false }
+        return own.yields(
+            to: all.filter { $0 != thread && $0 != callingThread }.compactMap(stat),
+            usable: Int(clinux_usable_processors(thread)), online: sysconf(Int32(_SC_NPROCESSORS_ONLN)))
+    }
+
+    /// Returns whether others with a lower nice value are ready on each CPU that the thread may use, and no real-time thread.
+    ///
+    /// Of a thread that may use some of the CPUs it is not known which.
+    func yields(to others: [ProcStat], usable: Int, online: Int) -> Bool {
+        guard let processor, usable == 1 || usable >= online else { return false }
+        let ready = others.filter { $0.isReady && (usable > 1 || $0.processor == processor) }
+        let better = Set(ready.filter { 0..<max(priority, 0) ~= $0.priority }.compactMap(\.processor))
+        let realTime = Set(ready.filter { $0.priority < 0 }.compactMap(\.processor))
+        return better.subtracting(realTime).count >= min(usable, online)
     }
 }

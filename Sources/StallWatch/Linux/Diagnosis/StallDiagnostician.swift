@@ -345,7 +345,7 @@ extension StallReport.Competitors {
         }
         let before = Self.readyThreads(readSmallFile("/proc/loadavg"))
         let ready = all.filter {
-            readSmallFile("/proc/self/task/\($0)/stat").flatMap(ProcStat.init)?.state == UInt8(ascii: "R")
+            readSmallFile("/proc/self/task/\($0)/stat").flatMap(ProcStat.init)?.isReady == true
         }
         // One that begins or ceases to be ready meanwhile is none of others.
         let most = min(before, Self.readyThreads(readSmallFile("/proc/loadavg")))

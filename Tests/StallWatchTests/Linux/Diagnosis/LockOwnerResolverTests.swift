@@ -61,6 +61,29 @@ import Testing
         #expect(isInversion(250) == true && isInversion(249) == false)
     }
 
+    /// The owner has the nice value 10, and ran last on CPU 1.
+    @Test(
+        arguments: [
+            // The state, the priority and the CPU of each other thread; how many CPUs the owner may use of two.
+            ([("R", 20, 1)], 1, true), ([("R", 20, 0), ("R", 20, 1)], 2, true),
+            // One CPU is left; another thread has one; it sleeps; it is as nice.
+            ([("R", 20, 1)], 2, false), ([("R", 20, 0)], 1, false), ([("S", 20, 1)], 1, false),
+            ([("R", 30, 1)], 1, false),
+            // A real-time thread has the CPU, whatever the nice value is.
+            ([("R", -11, 1)], 1, false), ([("R", -11, 1), ("R", 20, 1)], 1, false),
+        ] as [([(Character, Int32, Int32)], Int, Bool)])
+    func `a nice value explains what threads with a lower one do`(
+        others: [(Character, Int32, Int32)], usable: Int, yields: Bool
+    ) throws {
+        func stat(_ state: Character, _ priority: Int32, _ processor: Int32) throws -> ProcStat {
+            var fields = (3...40).map(String.init)
+            (fields[0], fields[18 - 3], fields[39 - 3]) = ("\(state)", "\(priority)", "\(processor)")
+            return try #require(ProcStat("4700 (a) \(fields.joined(separator: " "))\n"))
+        }
+        let owner = try stat("R", 30, 1)
+        #expect(try owner.yields(to: others.map(stat), usable: usable, online: 2) == yields)
+    }
+
     @Test func `one reading, or no schedstat, says nothing`() {
         var last = reading(at: 600, cpu: 6, queue: 400)
         #expect(OwnerTime([last], waiterNice: 0) == nil && OwnerTime([], waiterNice: 0) == nil)
