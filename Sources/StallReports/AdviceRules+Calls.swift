@@ -15,6 +15,11 @@ extension AdviceRule {
     ]
     static let sleepCalls: Set<String> = ["nanosleep", "clock_nanosleep"]
 
+    /// Whether a call waits for input or events, as a thread does that has no work.
+    static func awaitsInput(_ call: StallReport.SystemCall) -> Bool {
+        polls.union(receives).contains(call.name) || reads.contains(call.name) && call.filePath == nil
+    }
+
     // MARK: - Times
 
     static let sleeps = [

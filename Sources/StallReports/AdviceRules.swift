@@ -137,8 +137,10 @@ extension AdviceRule {
             else { return nil }
             let work =
                 sleepCalls.contains(call.name) ? "sleep" : call.name == "futex" ? "wait" : "call of \(call)"
-            return "Move the \(work) in \(place) out of the section that holds the lock: "
-                + "copy what it needs under the lock, and let go of it first."
+            let start = "Move the \(work) in \(place) out of the section that holds the lock"
+            return awaitsInput(call)
+                ? "\(start); or the lock was never released: look for a return without unlock."
+                : "\(start): copy what it needs under the lock, and let go of it first."
         },
         // Silent for an owner that sleeps.
         AdviceRule(id: "ownerComputes", topic: "lock") { facts in

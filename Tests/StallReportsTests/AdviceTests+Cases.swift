@@ -85,6 +85,11 @@ extension AdviceTests {
             "ownerComputes"
         ),
         (
+            "ownerWaits", Stall(kind: .lock, lock: lock(.pthreadMutex, [owner(call: call("read", "pipe:[4]"))])),
+            "or the lock was never released: look for a return without unlock",
+            Stall(kind: .lock, lock: lock(.pthreadMutex, [owner(isRunning: true)])), "ownerComputes"
+        ),
+        (
             "ownerComputes", Stall(kind: .lock, lock: lock(.swiftMutex, [owner(isRunning: true)])),
             "Make the section in save() (Disk.swift:7) shorter",
             Stall(kind: .lock, lock: lock(.swiftMutex, [owner(call: call("nanosleep"))])), "ownerWaits"

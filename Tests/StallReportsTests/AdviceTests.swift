@@ -101,6 +101,13 @@ import Testing
         #expect(report.heldUpBy == nil && report.advice?.rule == "held")
     }
 
+    @Test(arguments: [("fsync", "/db/wal"), ("read", "/data/big"), ("futex", nil)] as [(String, String?)])
+    func `an owner that works has not forgotten its lock`(name: String, target: String?) throws {
+        let owner = Self.owner(call: Self.call(name, target))
+        let advice = try Stall(kind: .lock, lock: Self.lock(.pthreadMutex, [owner])).report().advice
+        #expect(advice?.text.contains("let go of it first") == true)
+    }
+
     /// The path of a Unix socket is any text, also one without a slash.
     @Test(arguments: [
         ("app.sock", "call"), ("socket.d/app", "call"), ("host:80", "call"), ("10.0.0.2:80", "socket"),
