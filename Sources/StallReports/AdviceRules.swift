@@ -227,11 +227,26 @@ extension AdviceRule {
         // Silent for an owner whose function is known and that computes or waits.
         AdviceRule(id: "held", topic: "lock") { facts in
             guard facts.cause.kind == .lock, let place = facts.culprit else { return nil }
+            if let (task, handler) = canceling(in: facts) {
+                return "Do not block in a cancellation handler, as in \(handler): "
+                    + "cancel() keeps the status lock of task \(task) until it returns."
+            }
             if let (_, there) = facts.lastOwner { return "Let go of the lock in \(there) before its slow part." }
             return "Find the thread that holds what \(place) waits for while it lasts, and make its section shorter: "
                 + "\(facts.stacks)."
         },
     ]
+
+    /// The task whose status lock is waited for, and the place in one of its cancellation handlers that blocks.
+    private static func canceling(in facts: AdviceFacts) -> (task: String, handler: String)? {
+        guard let lock = facts.cause.lock, lock.kind == .swiftTaskStatus, let task = lock.label,
+            let owner = lock.owners.first, !owner.isRunning, let stack = owner.stack,
+            facts.report.provenFrames(ofStack: stack).contains(where: {
+                $0.symbol?.contains("swift_task_cancel") == true
+            })
+        else { return nil }
+        return facts.report.place(of: owner).map { (task, $0) }
+    }
 }
 
 extension AdviceFacts {

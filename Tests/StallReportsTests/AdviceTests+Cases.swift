@@ -133,6 +133,19 @@ extension AdviceTests {
             Stall(kind: .lock, lock: lock(.futex, [])), "held"
         ),
         (
+            "held",
+            Stall(
+                kind: .lock, lock: lock(.swiftTaskStatus, [owner(call: call("nanosleep"))]),
+                ownersOuter: "swift_task_cancel"),
+            "Do not block in a cancellation handler, as in save() (Disk.swift:7): cancel() keeps the status lock of task 91",
+            Stall(kind: .lock, lock: lock(.swiftMutex, [owner(call: call("nanosleep"))])), "ownerWaits"
+        ),
+        (
+            "held", Stall(kind: .lock, lock: lock(.swiftTaskStatus, [owner(call: call("nanosleep"))])),
+            "Let go of the lock in save() (Disk.swift:7)",
+            Stall(kind: .lock, lock: lock(.swiftMutex, [owner(call: call("nanosleep"))])), "ownerWaits"
+        ),
+        (
             "held", Stall(kind: .lock, lock: lock(.systemSemaphoreZero, [])), "Find the thread that holds",
             Stall(kind: .lock, lock: lock(.systemSemaphore, [])), "signal"
         ),
