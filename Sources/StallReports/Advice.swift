@@ -25,11 +25,40 @@ extension StallReport {
         guard fault == nil else { return nil }
         let facts = AdviceFacts(self)
         for rule in AdviceRule.rules(for: facts) {
-            if let text = rule.text(facts) { return Advice(rule: rule.id, text: text.withoutControls, page: rule.page) }
+            guard let text = rule.text(facts) else { continue }
+            return Advice(
+                rule: rule.id, text: (loop.isOfGLib ? text.inGLibsWords : text).withoutControls, page: rule.page)
         }
         return nil
     }
 }
+
+extension StallReport.LoopDescription {
+    /// Whether it is the main context of GLib, as `stallwatch run` calls it: the program may be in C or in Python.
+    fileprivate var isOfGLib: Bool { kind == .probe && label == "glib" }
+}
+
+extension String {
+    /// The advice with GLib's functions in place of those of Swift's libraries.
+    fileprivate var inGLibsWords: String { glibsWords.reduce(self) { $0.replacing($1.0, with: $1.1) } }
+}
+
+/// The special ones first.
+private let glibsWords = [
+    ("(Timer, DispatchQueue.asyncAfter)", "(g_timeout_add)"), ("(DispatchQueue.main.async)", "(g_idle_add)"),
+    ("split it with await Task.yield()", "split it into calls of g_idle_add"),
+    ("try await Task.sleep(for:), which gives the thread back", "g_timeout_add"),
+    ("on a queue or in a detached task", "in a thread (g_thread_new)"), ("a detached task", "a thread, g_thread_new"),
+    ("when a DispatchSource or a readabilityHandler reports some", "when g_unix_fd_add reports some"),
+    ("a DispatchSource (makeSignalSource)", "g_unix_signal_add"), ("a DispatchSource", "g_unix_fd_add"),
+    ("DispatchSource", "g_unix_fd_add"), ("set Process.terminationHandler", "call g_child_watch_add"),
+    (
+        "set FileHandle.readabilityHandler, or read its pipe with a DispatchIO",
+        "read its pipe when g_unix_fd_add says so"
+    ),
+    ("URLSession, NIO", "GIO"), ("a serial queue or a thread of its own", "a thread of its own"),
+    ("a serial queue", "a thread"), ("another queue", "another thread"),
+]
 
 /// A rule of what to do: the first one of its list that gives a text decides.
 package struct AdviceRule: Sendable {

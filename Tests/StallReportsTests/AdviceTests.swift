@@ -101,6 +101,26 @@ import Testing
         #expect(report.heldUpBy == nil && report.advice?.rule == "held")
     }
 
+    @Test(arguments: callCases.indices) func `a program with GLib's loop is told GLib's functions`(index: Int) throws {
+        var report = try Self.callCases[index].right.report()
+        (report.loop.kind, report.loop.label) = (.probe, "glib")
+        let text = try #require(report.advice?.text)
+        for word in ["Dispatch", "Task.", "task", "NIO", "FileHandle", "Process.", "queue", "readabilityHandler"] {
+            #expect(!text.contains(word), "\(text)")
+        }
+    }
+
+    @Test(arguments: [
+        (Stall(kind: .cpu), "off the loop (a thread, g_thread_new), or split it into calls of g_idle_add."),
+        (Stall(kind: .lock, lock: lock(.condition, [])), "call back (g_idle_add)"),
+        (Stall(kind: .sleep, call: call("clock_nanosleep")), "let a timer call what comes after it (g_timeout_add)."),
+    ]) func `GLib calls what comes later`(stall: Stall, words: String) throws {
+        var report = try stall.report()
+        #expect(report.advice?.text.contains("g_") == false)
+        (report.loop.kind, report.loop.label) = (.probe, "glib")
+        #expect(report.advice?.text.contains(words) == true, "\(report.advice?.text ?? "none")")
+    }
+
     @Test(arguments: [("fsync", "/db/wal"), ("read", "/data/big"), ("futex", nil)] as [(String, String?)])
     func `an owner that works has not forgotten its lock`(name: String, target: String?) throws {
         let owner = Self.owner(call: Self.call(name, target))
