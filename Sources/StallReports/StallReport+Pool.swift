@@ -40,7 +40,7 @@ extension StallReport {
         let task = context?.taskID.map { "task \($0)\(name)" }
         let actor = pool.actor.map { "\(task == nil ? "a job of" : " on") the actor \($0)" } ?? ""
         let waiting = pool.waitingTasks.map { count in
-            count == 0 ? "no task waited" : count == 1 ? "1 task waited" : "\(count) tasks waited"
+            count == 0 ? "no task was seen waiting" : count == 1 ? "1 task waited" : "\(count) tasks waited"
         }
         let parts = [(task ?? "") + actor, waiting ?? ""].filter { !$0.isEmpty }
         return parts.map { "; \($0)" }.joined()

@@ -80,7 +80,7 @@ import Testing
         ),
         (
             .init(pinnedThreads: 1, width: 1, waitingTasks: 0), .ended,
-            "1 of 1 thread of tasks was blocked for 812 ms in load() at Store.swift:12; task 91 \"dns\"; no task waited"
+            "1 of 1 thread of tasks was blocked for 812 ms in load() at Store.swift:12; task 91 \"dns\"; no task was seen waiting"
         ),
         (
             .init(pinnedThreads: 1), .ongoing,

@@ -29,7 +29,9 @@ struct PoolReader {
     func look(_ pools: WatchedPools) -> [Sighting] {
         // One reading of a queue for all of its threads: it may take some 2 ms.
         var waiting: [UInt64: Waiting] = [:]
-        return tasks.threads().compactMap { sighting(of: $0, pools, &waiting) }
+        let threads = tasks.threads()
+        let running = threads.compactMap { queue(of: $0.id)?.address }
+        return threads.compactMap { sighting(of: $0, pools, running, &waiting) }
     }
 
     /// The items that wait in a queue.
@@ -45,11 +47,20 @@ struct PoolReader {
     /// The number of items that are read to see whether all are of one group.
     private static let readItems = 64
 
-    private func waiting(in queue: UInt64, _ pools: WatchedPools) -> Waiting {
-        guard !pools.isUnconfirmed, let items = QueueItems.learned?.items(of: queue, memory) else { return Waiting() }
-        let count = max(items.count - (pools.pendingQueues.contains(queue) ? 1 : 0), 0)
-        // One in 2^64 items counts as none.
-        var waiting = Waiting(oldest: count > 0 ? items.first.map { tasks.memory.traces(at: job(of: $0)) } : 0)
+    /// Returns the items that wait in a queue of which so many threads run one.
+    ///
+    /// While a queue's width lasts, an item has its place at once, and waits in the root queue for a thread: it is only counted.
+    private func waiting(in queue: UInt64, running threads: Int, _ pools: WatchedPools) -> Waiting {
+        guard !pools.isUnconfirmed, let items = QueueItems.learned?.items(of: queue, memory),
+            let width = DispatchLayout.width(of: queue, memory),
+            let state = memory.word(at: queue &+ DispatchLayout.stateOffset)
+        else { return Waiting() }
+        let own = pools.pendingQueues.contains(queue) ? 1 : 0
+        let placed = max(DispatchLayout.places(state, width: width) - threads, 0)
+        let count = max(items.count + placed - own, 0)
+        // One in 2^64 items counts as none. The oldest one may be in the root queue.
+        let oldest = items.count > own ? items.first.map { tasks.memory.traces(at: job(of: $0)) } : nil
+        var waiting = Waiting(oldest: count == 0 ? 0 : oldest)
         if items.count < QueueItems.maximumItems { waiting.tasks = count }
         let groups = Set(items.prefix(Self.readItems).map { tasks.memory.stableTask(at: job(of: $0))?.group })
         if groups.count == 1, count > 0 { waiting.group = groups.first ?? nil }
@@ -71,7 +82,7 @@ struct PoolReader {
     }
 
     private func sighting(
-        of thread: TaskThread, _ pools: WatchedPools, _ waiting: inout [UInt64: Waiting]
+        of thread: TaskThread, _ pools: WatchedPools, _ running: [UInt64], _ waiting: inout [UInt64: Waiting]
     ) -> Sighting? {
         guard thread.task != 0, let task = tasks.memory.stableTask(at: thread.task), task.isRunning,
             task.name != Array(HeartbeatSource.taskName.utf8),
@@ -87,7 +98,8 @@ struct PoolReader {
             (found.label, found.kind, found.sighting.pool) = (label, .taskExecutor, preference)
         } else if task.preference == nil, let label = pools.label, let queue = queue(of: thread.id) {
             (found.label, found.sighting.pool, found.width) = (label, queue.address, queue.width)
-            let items = waiting[queue.address] ?? self.waiting(in: queue.address, pools)
+            let threads = running.count { $0 == queue.address }
+            let items = waiting[queue.address] ?? self.waiting(in: queue.address, running: threads, pools)
             waiting[queue.address] = items
             found.waitingTasks = items.tasks
             // Children of one group wait for each other on purpose.

@@ -31,6 +31,14 @@ enum DispatchLayout {
         return width > 1 || state & ownerMask == 0
     }
 
+    /// Returns how many items of a concurrent queue with this state have a place: they run, or wait in the root queue for a
+    /// thread; 0 while a thread hands out places, for which it takes all.
+    static func places(_ state: UInt64, width: UInt64) -> Int {
+        let places = state >> 41 & 0x1fff
+        guard 1..<0x1000 ~= width, places > 0x1000 - width, places <= 0x1000, state & ownerMask == 0 else { return 0 }
+        return Int(places - (0x1000 - width))
+    }
+
     static func width(of queue: UInt64, _ memory: any MemoryReading) -> UInt64? {
         memory.word(at: queue &+ widthOffset).map { $0 & 0xffff }
     }

@@ -186,6 +186,16 @@ import Testing
         #expect(DispatchLayout.runs(state, width: width) == runs)
     }
 
+    @Test(
+        arguments: [
+            (0x1f_fe10_0000_0000, 2, 1), (0x1f_fc00_0000_0000, 2, 0), (0x20_009c_0000_0000, 2, 2),
+            // A thread that hands out places has taken all of them.
+            (0x20_009c_0000_7d3a, 2, 0), (0x20_0010_0000_0000, 1, 1), (0, 2, 0),
+        ] as [(UInt64, UInt64, Int)])
+    func `a concurrent queue's state counts the items with a place`(state: UInt64, width: UInt64, places: Int) {
+        #expect(DispatchLayout.places(state, width: width) == places)
+    }
+
     /// A queue at 0x1000, whose items are at 0x2000 and so on.
     private func queue(_ items: [UInt64], last: UInt64) -> Words {
         var words: [UInt64: UInt64] = [0x1000 + 104: items.first ?? 0, 0x1000 + 48: last]
