@@ -26,7 +26,11 @@ struct StarvationCause {
             return
         }
         var activities: [Int32: Cause.Kind] = [:]
-        for worker in record.samples[index].workers { activities[worker.thread.id] = worker.activity }
+        for worker in record.samples[index].workers {
+            // The capture has stopped it where a page fault would, too: outside of a system call.
+            let isStopped = worker.activity == .paging && (try? worker.stack.get())?.threadState == .running
+            activities[worker.thread.id] = isStopped ? .cpu : worker.activity
+        }
         workers = (report.samples[index].workers ?? []).flatMap { group -> [Worker] in
             guard let stack = group.stack,
                 let culprit = StallReport.culprit(
@@ -74,9 +78,9 @@ struct StarvationCause {
         case .cpu: "computing"
         case _ where frames.isOfRunLoopItself: "which runs a run loop that waits for events"
         case .lock where inner.call(StallReport.semaphoreWaits):
-            "waiting for a semaphore, which nothing that waits for the pool can signal"
+            "waiting for a semaphore; if the code that signals it waits for this pool, that code cannot run"
         case .lock where inner.call(StallReport.groupWaits):
-            "waiting for a dispatch group, which nothing that waits for the pool can leave"
+            "waiting for a dispatch group; if the code that leaves it waits for this pool, that code cannot run"
         case .lock: "waiting for a lock or a signal"
         case .sleep: "sleeping"
         case .io: "waiting for input or output"

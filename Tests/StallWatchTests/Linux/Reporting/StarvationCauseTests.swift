@@ -19,13 +19,19 @@ private let images = ImageList([
 
     /// Returns the named report of a starvation of a pool with these workers.
     private func report(_ workers: [(address: UInt64, activity: Cause.Kind?)]) -> StallReport {
+        report(workers.map { ($0.address, $0.activity, .blocked) })
+    }
+
+    private func report(
+        _ workers: [(address: UInt64, activity: Cause.Kind?, state: StallReport.ThreadState)]
+    ) -> StallReport {
         var sample = StallRecord.Sample(
             age: 250_000_000, isValid: true, stack: .failure(.pool), images: images
         )
         sample.workers = workers.enumerated().map { index, worker in
             StallRecord.OtherThread(
                 thread: ThreadIdentity(id: Int32(index + 1), name: nil),
-                stack: .success(.stub([worker.address, 0x40010])), activity: worker.activity)
+                stack: .success(.stub([worker.address, 0x40010], state: worker.state)), activity: worker.activity)
         }
         return builder.report(of: .stub(kind: .starvation, samples: [sample]))
     }
@@ -36,6 +42,15 @@ private let images = ImageList([
         #expect(report.cause?.confidence == .likely)
         #expect(report.cause?.summary == "Both busy threads of the pool are in blockTheHandler, sleeping.")
         #expect(report.samples.map(\.isComplete) == [true])
+    }
+
+    @Test func `a worker that its capture has stopped is not said to wait for pages`() {
+        let running = [(0x10200, .running), (0x10200, .blocked)] as [(UInt64, StallReport.ThreadState)]
+        let report = report(running.map { address, state in (address, .paging, state) })
+        #expect(report.cause?.confidence == .possible)
+        let computing = self.report(running.map { address, _ in (address, .paging, .running) })
+        #expect(computing.cause?.kind == .cpu && computing.cause?.confidence == .likely)
+        #expect(computing.cause?.summary == "Both busy threads of the pool are in compress, computing.")
     }
 
     @Test func theLargestGroupOfWorkersDecides() {
@@ -99,8 +114,14 @@ private let images = ImageList([
     @Test(
         arguments: [
             (0x30, .io, "which runs a run loop that waits for events"),
-            (0x50, .lock, "waiting for a semaphore, which nothing that waits for the pool can signal"),
-            (0x60, .lock, "waiting for a dispatch group, which nothing that waits for the pool can leave"),
+            (
+                0x50, .lock,
+                "waiting for a semaphore; if the code that signals it waits for this pool, that code cannot run"
+            ),
+            (
+                0x60, .lock,
+                "waiting for a dispatch group; if the code that leaves it waits for this pool, that code cannot run"
+            ),
             (0x70, .lock, "waiting for a lock or a signal"),
         ] as [(UInt64, Cause.Kind, String)])
     func `what the workers wait in is named`(offset: UInt64, activity: Cause.Kind, words: String) {
