@@ -216,7 +216,10 @@ extension StallReport {
         if activity != nil {
             // Between two callouts, a saturated or spinning loop shows only the function that runs it.
             let calling = shares.filter { stack, _ in
-                provenFrames(ofStack: stack).contains { Callout(symbol: $0.symbol) != nil }
+                let frames = provenFrames(ofStack: stack)
+                let called = frames.prefix { Callout(symbol: $0.symbol) == nil }
+                // The monitor's own observers are called, too.
+                return called.count < frames.count && called.last?.symbol.flatMap(SwiftModule.of) != "StallWatch"
             }
             if kind != .modeStarvation, !calling.isEmpty || kind == .spinning && activity?.isModeEmpty != true {
                 shares = calling

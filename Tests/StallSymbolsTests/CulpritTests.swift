@@ -175,6 +175,27 @@ import TestSupport
         #expect(culprit(of: [frame("work()", line: 5), callout, main]) == "work()")
     }
 
+    @Test func `of a loop that spins, the monitor's observer is not what it called`() throws {
+        func symbol(_ kind: String) -> String { "__CFRUNLOOP_IS_\(kind)__" }
+        var report = try StallReport.literal()
+        (report.kind, report.activity) = (.spinning, .init(turnsPerSecond: 9))
+        report.images = [image()]
+        report.frames = [
+            frame("closure #3", isInApp: false, symbol: "$s10StallWatch13RunLoopSourceCfU_"),
+            frame("observer", isInApp: false, symbol: symbol("CALLING_OUT_TO_AN_OBSERVER_CALLBACK_FUNCTION")),
+            frame("submitAgain()", line: 3), frame("drain", isInApp: false),
+            frame("main queue", isInApp: false, symbol: symbol("SERVICING_THE_MAIN_DISPATCH_QUEUE")),
+        ]
+        report.stacks = [[0, 1], [2, 3, 4]]
+        let sample = try #require(report.samples.first)
+        report.samples = [sample, sample]
+        (report.samples[0].weightMilliseconds, report.samples[1].weightMilliseconds) = (600, 200)
+        report.samples[1].stack = 1
+        #expect(report.dominantStack?.stack == 1)
+        report.frames[0].symbol = "$s5notes6ObservC5firedyyF"
+        #expect(report.dominantStack?.stack == 0)
+    }
+
     /// A GTK program's `main` runs the loop, and no more.
     @Test(arguments: ["g_main_context_dispatch", "g_main_loop_run", "uv_run"])
     func callersOfOtherLoopsAreNotBlamed(loop: String) {
