@@ -45,6 +45,8 @@ extension StallReport {
     package var victimsInWords: String? {
         guard let victims else { return nil }
         var parts: [String] = []
+        // What the main queue runs is no longer among its items.
+        let omitsItems = callout == .mainQueue || loop.nesting > 0
         if let timers = victims.timers, timers > 0 {
             let delay = victims.longestTimerDelayMilliseconds.map { Self.inWords($0) } ?? ""
             let late = timers == 1 ? "a timer, \(delay) late" : "\(timers) timers, one of them \(delay) late"
@@ -53,7 +55,7 @@ extension StallReport {
         }
         if let items = victims.mainQueueItems, items > 0 {
             let wait = victims.longestItemWaitMilliseconds.map { Self.inWords($0) } ?? ""
-            let least = callout == .mainQueue || loop.nesting > 0 ? "at least " : ""
+            let least = omitsItems ? "at least " : ""
             let noun = items == 1 ? "item of the main queue, for" : "items of the main queue, the first for"
             parts.append("\(least)\(items) \(noun) \(wait) or longer")
         }
@@ -66,7 +68,17 @@ extension StallReport {
             let time = victims.laterTurnsMilliseconds.map { " (\(Self.inWords($0)))" } ?? ""
             parts.append("\(turns) \(turns == 1 ? "turn" : "turns") right after it\(time)")
         }
-        if parts.isEmpty, victims.missing == nil { return "Nothing waited for it" }
+        let owners = cause?.lock?.isDeadlock == true ? cause?.lock?.owners ?? [] : []
+        // The last one owns what the one before it waits for.
+        if owners.count > 1, owners.last?.thread.id == loop.thread?.id {
+            parts.append(owners[owners.count - 2].thread.inWords)
+        }
+        if parts.isEmpty, victims.missing == nil {
+            let item = omitsItems ? "later main-queue item" : "main-queue item"
+            let counted = [victims.timers.map { _ in "timer" }, victims.mainQueueItems.map { _ in item }]
+            let words = counted.compactMap(\.self).joined(separator: ", ")
+            return "No \(words)\(words.isEmpty ? "" : " or ")operation waited for it"
+        }
         let known = parts.isEmpty ? [] : ["Waited for it: " + parts.joined(separator: "; ")]
         let unknown = (victims.missing ?? []).map { "not known: \($0)" }
         let text = (known + unknown).joined(separator: "; ")

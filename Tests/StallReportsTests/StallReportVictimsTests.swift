@@ -16,8 +16,26 @@ import Testing
     }
 
     @Test func nothingThatWaitedIsSaid() throws {
-        #expect(try words { _ in } == "Nothing waited for it")
+        #expect(try words { _ in } == "No timer, main-queue item or operation waited for it")
+        #expect(try words { $0.mainQueueItems = nil } == "No timer or operation waited for it")
+        #expect(
+            try words(callout: .mainQueue) { _ in } == "No timer, later main-queue item or operation waited for it")
         #expect(try StallReport.literal().victimsInWords == nil)
+    }
+
+    @Test func `the thread that waits for the loop's own lock is said to wait`() throws {
+        let owners = [(11, "writer"), (12, "reader"), (4_700, "notes")] as [(Int32, String)]
+        var report = try StallReport.literal()
+        report.victims = StallReport.Victims(totalWaitMilliseconds: 0)
+        report.cause = .init(
+            kind: .deadlock, confidence: .certain, onCPUMilliseconds: 0, runQueueMilliseconds: 0,
+            blockedMilliseconds: 800, uncertaintyMilliseconds: 0)
+        report.cause?.lock = StallReport.Lock(
+            kind: .pthreadMutex, isDeadlock: true,
+            owners: owners.map { .init(thread: .init(id: $0, name: $1), isRunning: false) })
+        #expect(report.victimsInWords == "Waited for it: thread 12 \"reader\"")
+        report.cause?.lock?.owners.removeLast()
+        #expect(report.victimsInWords == "No operation waited for it", "the circle is another thread's")
     }
 
     @Test func timersItemsAndOperationsAreCounted() throws {
