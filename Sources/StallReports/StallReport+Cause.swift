@@ -84,7 +84,8 @@ extension StallReport {
         }
 
         var inWords: String {
-            let counts = [(own, "this process"), (others, "others")].filter { $0.0 > 0 }.map { "\($0) of \($1)" }
+            let counts = [(own, "this process"), (others, own > 0 ? "others" : "other processes")]
+                .filter { $0.0 > 0 }.map { "\($0) of \($1)" }
             return " (whenever it was seen waiting, at least \(counts.joined(separator: " and ")) were ready, too, for "
                 + "\(processors) CPU\(processors == 1 ? "" : "s"))"
         }

@@ -91,7 +91,7 @@ extension StallReport.Peer {
 
     private var doing: String? {
         switch state {
-        case "R": "is on a CPU or ready to run"
+        case "R": "was on a CPU or ready to run when it was looked at"
         case "T": "a signal has stopped"
         case "t": "a debugger has stopped"
         case "Z": threads ?? 1 > 1 ? "has ended" : "has ended, and its parent has not waited for it"

@@ -19,7 +19,8 @@ extension StallReport.Cause {
     fileprivate func sentence(naming names: CauseNames) -> String { words(naming: names).withoutControls }
 
     private func words(naming names: CauseNames) -> String {
-        let blockedToo = rest(blockedMilliseconds, "blocked") + (otherCall.map { ", in \($0)" } ?? "")
+        let waited = rest(blockedMilliseconds, "blocked")
+        let blockedToo = waited + (otherCall.map { ", in \($0)" } ?? (waited.isEmpty ? "" : names.wait))
         // What else the thread did for a part of the time that is worth a word, while it mostly waited.
         let restOfWait =
             (otherCall.map { "; for a part of that in \($0)" } ?? "") + rest(onCPUMilliseconds, "on CPU")
@@ -48,9 +49,10 @@ extension StallReport.Cause {
             let user =
                 isStolen
                 ? "the host of the virtual machine used a CPU itself for \(stolen) ms"
-                : "other threads used the CPUs" + (competitors?.inWords ?? "")
-            return "Ready to run but without a CPU for \(ready): \(user)"
-                + rest(onCPUMilliseconds, "on CPU") + blockedToo + "."
+                : "other threads used the CPUs" + (competitors?.inWords ?? " (whose is not known)")
+            let computed = rest(onCPUMilliseconds, "on CPU")
+            let work = computed.isEmpty || onCPUMilliseconds < runQueueMilliseconds / 3 ? "" : names.work
+            return "Ready to run but without a CPU for \(ready): \(user)\(computed)\(work)\(blockedToo)."
         case .throttled:
             return "Ready to run but throttled for \(ready): its cgroup had used up its CPU quota"
                 + blockedToo + "."
@@ -67,8 +69,8 @@ extension StallReport.Cause {
             return "\(pages): \(majorFaults) page faults went to a disk\(file)."
         case .sleep:
             if polls {
-                return
-                    "Slept again and again, for \(blocked) in all, in \(place): it likely polls for something\(restOfWait)."
+                let purpose = confidence == .possible ? "" : ": it likely polls for something"
+                return "Slept again and again, for \(blocked) in all, in \(place)\(purpose)\(restOfWait)."
             }
             return "Slept for \(wait) in \(place)\(restOfWait)."
         case .io where (kernelShare ?? 0) >= 0.5 && onCPUMilliseconds * 4 >= blockedMilliseconds:
@@ -120,17 +122,19 @@ extension StallReport.Cause {
     }
 
     private func lockWait(_ lock: StallReport.Lock, _ names: CauseNames) -> String {
-        let function =
-            lock.kind == .file
-            ? place : lock.function ?? names.call ?? (lock.kind == .pthreadMutex ? "a pthread mutex" : "futex")
+        let name = lock.kind.named(lock.label)
+        // The C library's inner functions, some of which have no other frame, tell a reader nothing.
+        let call = names.call.flatMap { $0.hasPrefix("__") ? nil : $0 }
         if let end = lockWords[lock.kind]?.end {
             let left = lock.entries.map { "\($0) enter\($0 == 1 ? "() has" : "()s have") no leave() yet" }
             let address = lock.address.map { " at \($0)" } ?? ""
             let limit = lock.hasTimeLimit == true ? ", or until a time limit ends" : ""
-            return "\(function), until \(end)\(address)\(limit): "
+            return "\(call ?? lock.function ?? "a wait for \(name)"), until \(end)\(address)\(limit): "
                 + (left ?? "it does not record which thread that \(limit.isEmpty ? "will" : "would") be")
         }
-        let name = lock.kind.named(lock.label)
+        let function =
+            lock.kind == .file
+            ? place : lock.function ?? call ?? (lock.kind == .pthreadMutex ? "a pthread mutex" : "futex")
         guard !lock.owners.isEmpty else {
             if lock.kind == .file, systemCall?.peers != nil { return function + peers(of: systemCall) }
             return "\(function), for \(name)" + (lock.reason.map { "; its owner is not known: \($0)" } ?? "")
@@ -173,6 +177,8 @@ extension StallReport.Cause {
 private struct CauseNames {
     /// What the thread computed: `, in sort(by:), called by layOut(_:), called by refresh()`.
     private(set) var work = ""
+    /// The app's function in which it waited for most of the time in which it was blocked: `, in load()`.
+    private(set) var wait = ""
     /// The library's function that the app's function called, in which the thread was for most of the time.
     private(set) var call: String?
     /// The function of the C library that waits for a name server.
@@ -205,6 +211,7 @@ private struct CauseNames {
         call = called.flatMap { $0.plainName }
         resolver = functions.last { StallReport.resolvers.contains($0) }
         work = Self.work(of: report).map { ", in \($0)" } ?? ""
+        wait = report.longestWait?.function.map { ", in \($0)" } ?? ""
     }
 
     /// What most samples on a CPU show: the culprit with its callee and its caller, or another function of the app.
@@ -212,11 +219,7 @@ private struct CauseNames {
         typealias Place = (stack: [Int], index: Int, share: Double)
         let frames = report.frames
         // One place for each stack, because thousands of samples may have the same.
-        var shares: [Int: Double] = [:]
-        for (sample, share) in zip(report.samples, report.sampleShares) {
-            guard sample.isValid, sample.threadState == .running, let stack = sample.stack else { continue }
-            shares[stack, default: 0] += share
-        }
+        let shares = report.stackShares { $0.threadState == .running }
         let places = shares.sorted { $0.key < $1.key }.compactMap { number, share -> Place? in
             let stack = report.stacks[number].filter { frames[$0].isUncertain != true }
             let index =
@@ -349,7 +352,7 @@ private let lockWords: [StallReport.LockKind: (noun: String, end: String?)] = [
     .dispatchSemaphore: ("a semaphore", "a thread signals the semaphore"),
     .systemSemaphore: ("a semaphore", "a thread signals the semaphore"),
     .systemSemaphoreZero: ("a semaphore", "a thread takes the semaphore to 0"),
-    .dispatchGroup: ("a dispatch group", "a thread leaves the dispatch group as the last one"),
+    .dispatchGroup: ("a dispatch group", "the last thread leaves the dispatch group"),
     .condition: ("a condition", "a thread signals the condition"),
     .barrier: ("a barrier", "the last thread reaches the barrier"),
     .file: ("the file lock", nil),
@@ -376,7 +379,9 @@ extension StallReport.Lock {
     fileprivate var waitInWords: String {
         let place = function.map { " in \($0)" } ?? ""
         let name = kind.named(label)
-        guard kind.hasOwner else { return "waits\(place) for \(name), which any thread may end" }
+        if let end = lockWords[kind]?.end {
+            return "waits\(place) until \(end)" + (hasTimeLimit == true ? ", or until a time limit ends" : "")
+        }
         guard let owner = owners.first?.thread else {
             return "waits\(place) for \(name)" + (reason.map { "; its owner is not known: \($0)" } ?? "")
         }

@@ -159,14 +159,24 @@ extension StallReport {
     }
 
     /// The app's innermost function on an owner's stack, with its line; `nil` if it is not known.
-    func place(of owner: LockOwner) -> String? {
-        frame(of: owner).flatMap { frame in frame.function.map { Self.place($0, frame.file, frame.line) } }
-    }
+    func place(of owner: LockOwner) -> String? { frame(of: owner)?.place }
 
     /// The app's innermost frame on an owner's stack that has a name; `nil` if there is none.
-    package func frame(of owner: LockOwner) -> Frame? {
-        guard let stack = owner.stack, stacks.indices.contains(stack) else { return nil }
+    package func frame(of owner: LockOwner) -> Frame? { frame(ofStack: owner.stack) }
+
+    /// The app's innermost frame on a stack that has a name; `nil` if there is none.
+    func frame(ofStack stack: Int?) -> Frame? {
+        guard let stack, stacks.indices.contains(stack) else { return nil }
         return provenFrames(ofStack: stack).first { $0.isInApp && $0.function != nil && $0.isWritten }
+    }
+
+    /// The app's frame in which the thread was for most of the time in which it was blocked; `nil` if that is not known.
+    var longestWait: Frame? {
+        let shares = stackShares { $0.threadState == .blocked }
+        guard let cause, let longest = shares.max(by: { ($0.value, $1.key) < ($1.value, $0.key) }),
+            longest.value * durationMilliseconds > cause.blockedMilliseconds / 2
+        else { return nil }
+        return frame(ofStack: longest.key)
     }
 
     /// A function with its line, where that is known: `save() (Store.swift:12)`.
@@ -213,15 +223,20 @@ extension StallReport.Frame {
         (self.line, self.isInApp, self.kind) = (line, isInApp, kind)
     }
 
+    /// The function with its line, where that is known; `nil` if the function is not.
+    var place: String? { function.map { StallReport.place($0, file, line) } }
+
     /// Whether the function may be in the source: it is neither a runtime frame nor made by the compiler.
     package var isWritten: Bool { isRuntimeFrame != true && compilerGenerated == nil }
 }
 
 extension StallReport {
     /// The share of the stall's duration that each stack of the stalled turn stands for, by the stack's index.
-    package var stackShares: [Int: Double] {
+    package var stackShares: [Int: Double] { stackShares { _ in true } }
+
+    func stackShares(where isCounted: (Sample) -> Bool) -> [Int: Double] {
         zip(samples, sampleShares).reduce(into: [:]) { shares, part in
-            if part.0.isValid, let stack = part.0.stack { shares[stack, default: 0] += part.1 }
+            if part.0.isValid, isCounted(part.0), let stack = part.0.stack { shares[stack, default: 0] += part.1 }
         }
     }
 

@@ -220,22 +220,27 @@ extension StallReport {
     package func blame(place: String = "", code: (String) -> String = { $0 }) -> String {
         var text = ""
         if let culprit {
-            // Who had no CPU, or no thread of a pool, is not to blame for what it was about to do.
+            // A function that had no CPU, or no thread of a pool, is not to blame.
             var lead = (culprit.shareInWords.map { ", \($0) of it" } ?? "") + " in"
             if kind == .starvation { lead = ": its threads were in" }
-            if let cause, cause.confidence != .possible, [.cpuContention, .throttled].contains(cause.kind) {
-                lead = " without a CPU, while it was in"
-            }
+            if lacksCPU { lead = " without a CPU, while it was in" }
             text = "\(lead) \(code(culprit.function))\(place)"
         }
         if let callout { text += " (\(callout.inWords))" }
         return text + (heldUpBy.map { ", held up by \(code($0))" } ?? "")
     }
 
+    /// Whether the turn would have been below the threshold with a CPU, as far as that is likely.
+    package var lacksCPU: Bool {
+        guard let cause, cause.confidence != .possible else { return false }
+        return [.cpuContention, .throttled].contains(cause.kind)
+            && cause.onCPUMilliseconds + cause.blockedMilliseconds < thresholdMilliseconds
+    }
+
     /// The place that held the lock, if its owner is to blame for the wait: the app's function at the end of the chain.
     package var heldUpBy: String? {
         guard let cause, cause.kind == .lock, cause.confidence != .possible, cause.describesMost,
-            let owner = cause.lock?.owners.last, owner.waitsFor == nil, !owner.isStarved
+            let owner = cause.lock?.owners.last, owner.waitsFor == nil
         else { return nil }
         return place(of: owner)
     }

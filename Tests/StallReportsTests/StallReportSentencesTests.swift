@@ -34,8 +34,14 @@ import Testing
         report.cause?.confidence = .likely
         report.cause?.lock?.owners[0].waitsFor = .swiftMutex
         #expect(report.headline == title, "the last owner waits itself")
-        report.cause?.kind = .throttled
+        report.cause?.lock?.owners[0].waitsFor = nil
+        report.cause?.lock?.owners[0].time = .init(
+            observedMilliseconds: 400, onCPUMilliseconds: 10, runQueueMilliseconds: 390)
+        #expect(report.headline == title + ", held up by writeWAL() (WAL.swift:7)", "it got no CPU, and has the lock")
+        (report.cause?.kind, report.cause?.blockedMilliseconds) = (.throttled, 249)
         #expect(report.headline.hasSuffix(" 812 ms without a CPU, while it was in NoteStore.save(_:) (main queue)"))
+        report.cause?.onCPUMilliseconds = 1
+        #expect(report.headline == title, "a CPU alone would not have helped")
         (report.kind, report.callout, report.loop.label) = (.starvation, nil, "tasks")
         report.cause?.kind = .lock
         #expect(report.headline == "tasks started no work for 812 ms: its threads were in NoteStore.save(_:)")
@@ -196,6 +202,33 @@ import Testing
                 + "which waits for the mutex held by main.")
     }
 
+    @Test func `where it waited is named beside another cause`() throws {
+        let ready = "Ready to run but without a CPU for 0 of "
+        let others = "other threads used the CPUs (whose is not known)"
+        #expect(
+            try named(cause(.cpuContention, onCPU: 0, blocked: 500))
+                == "\(ready)500 ms: \(others); blocked for 500 ms, in NoteStore.save(_:).")
+        #expect(
+            try named(cause(.cpuContention, onCPU: 0, blocked: 9_000))
+                == "\(ready)9000 ms: \(others); blocked for 9000 ms.", "the sample stands for less than half of it")
+        #expect(
+            try named(cause(.throttled, onCPU: 500, blocked: 10))
+                == "Ready to run but throttled for 0 of 510 ms: its cgroup had used up its CPU quota.")
+    }
+
+    @Test func `a wait for a signal is named by the library's function`() throws {
+        let lock = StallReport.Lock(
+            kind: .dispatchSemaphore, function: "dispatch_sema4_timedwait", isDeadlock: false, owners: [])
+        let end = "until a thread signals the semaphore: it does not record which thread that will be."
+        let wait = cause(.lock, onCPU: 0, blocked: 500, lock: lock)
+        #expect(
+            try named(wait, inner: "$s8Dispatch0A9SemaphoreC4wait7timeouty")
+                == "Blocked for 500 of 500 ms in $s8Dispatch0A9SemaphoreC4wait7timeouty, \(end)")
+        #expect(
+            try named(wait, inner: "__new_sem_wait_slow64.constprop.0")
+                == "Blocked for 500 of 500 ms in dispatch_sema4_timedwait, \(end)")
+    }
+
     /// A thread of the task pool keeps the number of a lock that one of its tasks has locked and still has.
     @Test(arguments: [
         (["sem_timedwait", "_dispatch_sema4_timedwait", "_dispatch_semaphore_wait_slow"], true),
@@ -309,7 +342,7 @@ import Testing
     }
 
     @Test func `a lock without an owner`() {
-        #expect(activity(.dispatchSemaphore) == "waits in f for a semaphore, which any thread may end")
+        #expect(activity(.dispatchSemaphore) == "waits in f until a thread signals the semaphore")
         #expect(
             activity(.pthreadMutex, reason: "it was just released", function: nil)
                 == "waits for the mutex; its owner is not known: it was just released")

@@ -4,6 +4,7 @@ import TestSupport
 import Testing
 
 @testable import StackCapture
+@testable import StallReports
 @testable import StallWatch
 
 private func evidence(
@@ -458,8 +459,12 @@ private func running(at time: UInt64, in name: String?) throws -> Observation {
         var observation = try observe(at: 50, in: "futex")
         observation.lock = LockChain(lock: AwaitedLock(kind: .dispatchSemaphore, address: 8, ownership: .none))
         let woken = try observe(at: 90, in: "futex")
-        let conclusion = concluded(blocked: 100, [observation, woken])
-        #expect(conclusion.observation?.lock?.lock.kind == .dispatchSemaphore)
+        func lock() -> StallReport.Lock? {
+            StallReport.Cause(concluded(blocked: 100, [observation, woken])) { _, _ in 0 }.lock
+        }
+        #expect(lock()?.kind == .dispatchSemaphore && lock()?.hasTimeLimit == nil)
+        observation.lock?.lock.hasTimeout = true
+        #expect(lock()?.hasTimeLimit == true)
     }
 
     /// It was captured when it was about to wait, and its stack could not be captured later.
