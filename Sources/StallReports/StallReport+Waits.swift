@@ -29,6 +29,9 @@ extension StallReport {
             self.stack = stack
         }
 
+        /// The function with its line: `load() (Loader.swift:40)`; `nil` if it is not known.
+        var place: String? { function.map { StallReport.place($0, file, line) } }
+
         /// `load() at Loader.swift:40 awaits a task`.
         package var sentence: String {
             let place = function.map { $0 + (file.map { " at \(sourcePlace($0, line))" } ?? "") }
@@ -55,6 +58,14 @@ extension StallReport {
     }
 
     package typealias WaitKind = Word<Wait>
+}
+
+extension Collection<StallReport.Frame> {
+    /// Whether a task's frames wait for an element of an `AsyncStream` or `AsyncThrowingStream`, inside of the app's function.
+    var awaitStream: Bool {
+        prefix { !$0.isInApp && $0.isDependency != true }
+            .call(["AsyncStream.Iterator.next", "AsyncThrowingStream.Iterator.next"])
+    }
 }
 
 extension StallReport.WaitKind {

@@ -4,6 +4,8 @@ package struct TaskGraph {
     static let maximumLinks = 12
     /// The most functions of a group's child tasks that are put into words.
     private static let maximumFunctions = 3
+    /// A longer name without a file, such as that of a closure in a closure that has not begun, is left out of a chain.
+    private static let longestPlace = 60
 
     package let list: TaskList
     private let report: StallReport
@@ -96,6 +98,7 @@ package struct TaskGraph {
         }
         switch wait {
         case .continuation:
+            if frames(of: task).awaitStream { return "wait\(s) for the next element of a stream" }
             guard let bytes = bytesWithoutContinuation(of: task) else { return "await\(s) a continuation" }
             return
                 "await\(s) a continuation that is likely never resumed: nothing in the \(Self.words(bytes)) of memory that "
@@ -158,7 +161,8 @@ package struct TaskGraph {
 
     /// " in load(_:), which awaits a continuation".
     private func described(_ task: TaskList.Task, _ links: Int) -> String {
-        let place = " in \(place(of: task))"
+        let function = frame(of: task).flatMap { $0.file == nil ? $0.function : nil } ?? ""
+        let place = function.count > Self.longestPlace ? "" : " in \(place(of: task))"
         // A single step ends here.
         if links > Self.maximumLinks { return "" }
         guard links < Self.maximumLinks else { return place + ", which waits for more" }

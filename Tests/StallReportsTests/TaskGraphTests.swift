@@ -97,7 +97,7 @@ import Testing
             (["specialized withCheckedContinuation<A>(isolation:function:_:)", "load()"], 500_000, "1 MB"),
             (["withCheckedContinuation<A>()"], .max, "18446744073710 MB"),
             (["load()", "withCheckedContinuation<A>(isolation:function:_:)"], 1, nil),
-            (["withCheckedOutConnection(_:)", "load()"], 1, nil), (["AsyncStream._Storage.next()", "load()"], 1, nil),
+            (["withCheckedOutConnection(_:)", "load()"], 1, nil),
             (["load()"], 1, nil),
         ] as [([String], UInt64, String?)])
     func `only a checked continuation is likely never resumed`(
@@ -115,6 +115,29 @@ import Testing
             " that is likely never resumed: nothing in the \($0) of memory that were searched holds it"
         }
         #expect(graph.task(1).map { graph.wait(of: $0) } == "awaits a continuation\(lost ?? "")")
+    }
+
+    @Test func `a task that reads a stream waits for its next element`() throws {
+        func wait(_ functions: [String]) throws -> String? {
+            var report = try Self.report()
+            report.frames = functions.map { name in
+                .init(offset: "0x1", function: name, isInApp: name == "load()", kind: .asyncCaller)
+            }
+            report.stacks = [Array(functions.indices)]
+            let graph = TaskGraph(TaskList(tasks: [Self.waiting(1, .continuation)]), report)
+            return graph.task(1).map { graph.wait(of: $0) }
+        }
+        let next = ["withUnsafeContinuation<A>(isolation:_:)", "AsyncStream.Iterator.next(isolation:)"]
+        #expect(try wait(next + ["load()"]) == "waits for the next element of a stream")
+        #expect(try wait(["load()"] + next) == "awaits a continuation", "load() is called by it")
+    }
+
+    @Test func `a long name without a file is left out of a chain`() throws {
+        var report = try Self.report()
+        let name = "closure #2 in closure #8 in variable initialization expression of static App.tasks"
+        report.frames[1] = .init(offset: "0x2", function: name, isInApp: true, kind: .asyncCaller)
+        let graph = TaskGraph(TaskList(tasks: [Self.waiting(1, .task, 2), Self.waiting(2, .pool, stack: 1)]), report)
+        #expect(graph.task(1).map { graph.wait(of: $0) } == "awaits a task, which waits for a thread")
     }
 
     /// The mangled name is the standard library's; an app's function may have that name inside its own.

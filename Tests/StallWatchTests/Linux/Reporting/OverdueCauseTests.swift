@@ -15,7 +15,7 @@ private let images = ImageList([
     ])
 
     /// Returns the report of an operation of task 1, which awaits child tasks that have these stacks.
-    private func report(_ children: [Int?], canceled: Int? = nil) -> StallReport {
+    private func report(_ children: [Int?], canceled: Int? = nil, state: StallState = .ongoing) -> StallReport {
         var tasks = [TaskList.Task(id: 1, state: .suspended, wait: .group, target: 7, stack: 0)]
         for (index, stack) in children.enumerated() {
             var child = TaskList.Task(
@@ -23,7 +23,7 @@ private let images = ImageList([
             if index == canceled { child.isCanceled = true }
             tasks.append(child)
         }
-        var record = StallRecord.stub(id: "01a2242b-28ca-70fe-ab71-c5ed75cb1f79", kind: .overdue)
+        var record = StallRecord.stub(id: "01a2242b-28ca-70fe-ab71-c5ed75cb1f79", kind: .overdue, state: state)
         record.operation = OverdueOperation(
             1, in: TaskList(tasks: tasks), [.stub([0x10100]), .stub([0x10200]), .stub([0x10300])], images)
         return builder.report(of: record)
@@ -49,6 +49,9 @@ private let images = ImageList([
             report([1]).cause?.summary
                 == "awaitTheServices awaits a child task in listen, which awaits a continuation, which nothing has "
                 + "resumed yet.")
+        #expect(
+            report([1], state: .ended).cause?.summary.hasSuffix(
+                "which awaits a continuation, which nothing had resumed when it was read.") == true)
     }
 
     @Test func `each of very many children is counted`() {
