@@ -108,10 +108,22 @@ struct AdviceFacts {
     /// The command that shows what all threads do.
     var stacks: String { "stallwatch stacks \(report.process.pid)" }
 
+    /// When a command has to be run that looks at the process.
+    var again: String { report.state == .ongoing ? "while it lasts" : "when it lasts again" }
+
+    /// The command that shows what the stalls like this one cost; which folder they are in is not known here.
+    var tree: String? {
+        report.fingerprint.map { "stallwatch tree --fingerprint \($0.prefix(8)) --bottom-up" }
+    }
+
     /// The thread that the lock's whole chain waits for, with the app's function in which it is.
     var lastOwner: (owner: StallReport.LockOwner, place: String)? {
-        guard cause.describesMost, let owner = cause.lock?.owners.last, owner.waitsFor == nil else { return nil }
-        return report.place(of: owner).map { (owner, $0) }
+        freeOwner.flatMap { owner in report.place(of: owner).map { (owner, $0) } }
+    }
+
+    /// The thread that the lock's whole chain waits for.
+    var freeOwner: StallReport.LockOwner? {
+        cause.describesMost ? cause.lock?.owners.last.flatMap { $0.waitsFor == nil ? $0 : nil } : nil
     }
 
     // MARK: - Calls and functions

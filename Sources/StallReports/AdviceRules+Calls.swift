@@ -36,16 +36,17 @@ extension AdviceRule {
         // Silent for a wait with a time limit, such as poll(2), and for code that sleeps between its tries.
         AdviceRule(id: "sleep", topic: "sleep") { facts in
             guard facts.sleeps, let place = facts.culprit else { return nil }
+            let timers =
+                facts.report.loop.kind == .eventLoop ? "EventLoop.scheduleTask" : "Timer, DispatchQueue.asyncAfter"
             return facts.isInTask
                 ? "Replace the sleep in \(place) by try await Task.sleep(for:), which gives the thread back."
-                : "Move the sleep in \(place) off \(facts.loop): "
-                    + "let a timer call what comes after it (Timer, DispatchQueue.asyncAfter)."
+                : "Move the sleep in \(place) off \(facts.loop): let a timer call what comes after it (\(timers))."
         },
         // Silent for a sleep.
         AdviceRule(id: "timeout", topic: "sleep") { facts in
             guard facts.cause.kind == .sleep, let place = facts.culprit else { return nil }
             return "Do not wait with a time limit in \(place): "
-                + "let the event call back (DispatchSource), and a timer what comes after the limit."
+                + "let a DispatchSource call back when the event comes, and a timer when it does not."
         },
     ]
 
@@ -115,8 +116,10 @@ extension AdviceRule {
                 let place = facts.culprit
             else { return nil }
             let number = facts.awaitedChild?.pid.map { " (pid \($0))" } ?? ""
+            let call = facts.awaitedChild?.systemCall
+            let output = call == nil ? "; read its output meanwhile: a child with a full pipe does not end" : ""
             return "Do not wait for \(facts.awaitedChild?.name ?? "the child")\(number) in \(place): "
-                + "set Process.terminationHandler, or wait on a thread of its own."
+                + "set Process.terminationHandler, or wait on a thread of its own\(output)."
         },
         // Silent for a pipe whose writer is this process.
         AdviceRule(id: "pipe", topic: "children") { facts in
@@ -133,7 +136,7 @@ extension AdviceRule {
     // Silent for a read from a socket.
     static let closing = AdviceRule(id: "close", topic: "network") { facts in
         guard facts.call(.io, in: ["close"]) != nil, let place = facts.culprit else { return nil }
-        return "Close it on another queue in \(place), a socket without SO_LINGER: "
+        return "Close the descriptor in \(place) on another queue, and set no SO_LINGER if it is a socket: "
             + "close may wait until data is sent or written."
     }
 

@@ -54,24 +54,32 @@ extension AdviceRule {
         // Silent for a library of which one says more.
         AdviceRule(id: "compute", topic: "cpu") { facts in
             guard facts.cause.kind == .cpu, let place = facts.culprit else { return nil }
-            let tree = facts.report.fingerprint.map {
-                " What costs: stallwatch tree stalls --fingerprint \($0.prefix(8)) --bottom-up."
-            }
-            return "Move \(place) off \(facts.loop) (a detached task), or split it with await Task.yield()."
-                + (tree ?? "")
+            let pieces =
+                facts.isInTask
+                ? "split it with await Task.yield()" : "do it in pieces, each of which submits the next with async"
+            let tree = facts.tree.map { " What costs: \($0)." } ?? ""
+            return "Move \(place) off \(facts.loop) (a detached task), or \(pieces).\(tree)"
         },
     ]
 
     // Silent for code that computes while others do, too.
     static let contention = AdviceRule(id: "contention", topic: "contention") { facts in
         guard facts.cause.kind == .cpuContention else { return nil }
+        let (onCPU, blocked) = (facts.cause.onCPUMilliseconds, facts.cause.blockedMilliseconds)
+        if !facts.report.lacksCPU, let place = blocked > onCPU ? facts.report.longestWait?.place : facts.culprit {
+            return "Move \(place) off \(facts.loop) first: with a CPU, too, the turn takes "
+                + "\((onCPU + blocked).whole) ms. Then give this process more CPU, or run fewer busy threads."
+        }
         if facts.cause.isStolen {
             return "Use an instance of the virtual machine with more CPU: its host ran others on it. "
                 + "Fewer threads do not help."
         }
-        return "Run fewer busy threads than there are CPUs, or give the others a lower priority (nice, QoS utility): "
-            + "\(facts.report.loop.label) was ready and had no CPU. In a container, give it more CPU: "
-            + "shares, or a higher limit."
+        if let competitors = facts.cause.competitors, competitors.own == 0 {
+            return "Give this process more CPU (nice, its container's shares or limit), or move the other programs: "
+                + "at least \(competitors.others) of their threads were ready. Which ones: top."
+        }
+        return "Run fewer busy threads than there are CPUs, give the others a lower priority (nice, QoS utility), "
+            + "or a container more CPU (shares, a higher limit). Whose threads they are, \(facts.again): top -H."
     }
 
     // Silent for other programs that use the machine's CPUs.
@@ -84,13 +92,13 @@ extension AdviceRule {
     // Silent for a read(2) of a file that is not in memory.
     static let paging = AdviceRule(id: "paging", topic: "paging") { facts in
         guard facts.cause.kind == .paging else { return nil }
-        let file = facts.cause.pagedFile.map { "touch \($0) ahead of time off \(facts.loop) (MADV_WILLNEED)" }
+        let file = facts.cause.pagedFile.map { "Touch \($0) ahead of time off \(facts.loop) (MADV_WILLNEED)" }
         if facts.cause.majorFaults == 0 {
             return
                 "Have the memory touched off \(facts.loop) first: no disk, but perhaps a file system in user space or a "
                 + "thread with userfaultfd supplies its pages."
         }
-        return "Give the process more memory, or \(file ?? "use less of it at a time"): "
+        return "\(file ?? "Use less memory at a time"), or give the process more memory: "
             + "\(facts.cause.majorFaults) pages had to come from a disk."
     }
 
@@ -111,7 +119,7 @@ extension AdviceRule {
             else { return nil }
             let instead =
                 switch facts.report.loop.kind {
-                case .cooperativePool:
+                case .cooperativePool, .taskExecutor:
                     "await instead (a continuation, Task.sleep), or do it on a thread that is not the pool's"
                 case .threadPool: "give such calls a pool of their own, or limit how many run at a time"
                 default: "do it on a serial queue, or limit how many run at a time"
@@ -151,7 +159,7 @@ extension AdviceRule {
         // Silent for one long turn.
         AdviceRule(id: "saturation", topic: "saturation") { facts in
             guard facts.report.kind == .saturation else { return nil }
-            return "Do less in a turn\(facts.culprit.map { " of \($0)" } ?? ""), or for several requests at once: "
+            return "Do less in a turn\(facts.culprit.map { " of \($0)" } ?? ""), or serve several requests in one: "
                 + "the loop gets work as fast as it does it."
         },
         // Silent for a mode without sources.
@@ -163,7 +171,7 @@ extension AdviceRule {
         AdviceRule(id: "emptyMode", topic: "spinning") { facts in
             guard facts.report.activity?.isModeEmpty == true else { return nil }
             let place = facts.culprit.map { " in \($0)" } ?? ""
-            return "Add a source or a timer to the mode before the loop runs in it\(place): "
+            return "Run the loop\(place) in a mode that has a source or a timer (.common is no mode to run in): "
                 + "without one, each run returns at once."
         },
         // Silent for a descriptor that is never read.
@@ -196,6 +204,11 @@ extension AdviceRule {
         // Silent for tasks that await each other.
         AdviceRule(id: "continuation", topic: "overdue") { facts in
             guard facts.cause.kind == .continuation else { return nil }
+            let last = facts.report.waits?.last
+            if let place = last?.place, last?.stack.map(facts.report.provenFrames)?.awaitStream == true {
+                return "Find what yields to or finishes the stream that \(place) reads, and why that comes late; "
+                    + "or give the wait a time limit."
+            }
             if facts.report.state == .ended {
                 return "Find what resumes the continuation\(facts.lastWait), and why that came late; "
                     + "or give the wait a time limit."
@@ -216,13 +229,23 @@ extension AdviceRule {
         },
         // Silent for a task that sleeps.
         AdviceRule(id: "heldUp", topic: "overdue") { facts in
-            guard let waits = facts.report.waits, let last = waits.last, last.kind == .running,
-                let function = last.function, facts.cause.kind != .unknown
+            guard let waits = facts.report.waits, waits.last?.kind == .running, facts.cause.kind != .unknown,
+                let last = waits.last(where: { $0.kind == .running && $0.place != nil }), let place = last.place
             else { return nil }
-            let place = StallReport.place(function, last.file, last.line)
             if facts.cause.kind == .cpu {
-                return "Make \(place) shorter, or give the thread back in it (await Task.yield()): "
-                    + "the operation goes on only after it."
+                let end =
+                    waits.contains { $0.kind == .pool }
+                    ? ", or raise the priority of the task that waits for a thread."
+                    : ": the operation goes on only after it."
+                return "Make \(place) shorter, or give the thread back in it (await Task.yield())\(end)"
+            }
+            let threads = facts.report.otherThreads ?? []
+            let lock = threads.first { $0.thread.id == last.thread }?.lock
+            if let lock, mutexes.contains(lock.kind), let owner = lock.owners.first?.thread {
+                let stack = threads.first { $0.thread.id == owner.id }?.stack
+                let there = facts.report.frame(ofStack: stack)?.place ?? owner.inWords
+                return "Let go of \(lock.kind.named(lock.label)) in \(there) before the slow part: "
+                    + "\(place), for which the operation waits, waits for it."
             }
             return "Do not block a thread in \(place), for which the operation waits: "
                 + "await instead (a continuation, Task.sleep, an async call)."
@@ -232,8 +255,5 @@ extension AdviceRule {
 
 extension AdviceFacts {
     /// The place of the chain's last link: ` in load() (Loader.swift:40)`; empty if it is not known.
-    fileprivate var lastWait: String {
-        guard let last = report.waits?.last, let function = last.function else { return "" }
-        return " in " + StallReport.place(function, last.file, last.line)
-    }
+    fileprivate var lastWait: String { report.waits?.last?.place.map { " in \($0)" } ?? "" }
 }

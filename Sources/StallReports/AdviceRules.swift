@@ -34,12 +34,12 @@ extension AdviceRule {
     static let look = AdviceRule(id: "look", topic: "unknown") { facts in
         guard let cause = facts.report.cause else { return nil }
         if facts.report.kind == .overdue {
-            return "See what all tasks wait for while it lasts: stallwatch tasks \(facts.report.process.pid)."
+            return "See what all tasks wait for \(facts.again): stallwatch tasks \(facts.report.process.pid)."
         }
-        guard cause.kind == .cpu, let fingerprint = facts.report.fingerprint else {
-            return "See what all threads do while it lasts: \(facts.stacks)."
+        guard [.cpu, .sleep].contains(cause.kind), let tree = facts.tree else {
+            return "See what all threads do \(facts.again): \(facts.stacks)."
         }
-        return "See which parts cost: stallwatch tree stalls --fingerprint \(fingerprint.prefix(8)) --bottom-up."
+        return "See which parts cost: \(tree)."
     }
 
     static let mutexes: Set<StallReport.LockKind> = [
@@ -87,13 +87,25 @@ extension AdviceRule {
                 return "Do not call sync in \(place) while it holds a lock that the queue's work waits for: "
                     + "let go of the lock first, or call async."
             }
-            let places = owners.compactMap(facts.report.place(of:)).reduce(into: [String]()) {
+            let places = ways(to: owners, in: facts.report).reduce(into: [String]()) {
                 if !$0.contains($1) { $0.append($1) }
             }
             let list = places.isEmpty ? "" : ": they are taken in \(places.prefix(3).joined(separator: ", "))"
             return "Take the locks of the circle in one order everywhere\(list)."
         },
     ]
+
+    /// The place of each owner in which its way to the lock begins to be its own: several may wait in the wrapper of a lock.
+    private static func ways(to owners: [StallReport.LockOwner], in report: StallReport) -> [String] {
+        let stacks = owners.map { owner in
+            owner.stack.map(report.provenFrames)?.filter { $0.isInApp && $0.isWritten && $0.function != nil } ?? []
+        }
+        return stacks.enumerated().compactMap { index, stack in
+            let others = stacks[..<index] + stacks[(index + 1)...]
+            let shared = others.map { zip($0, stack).prefix { $0.function == $1.function }.count }.max() ?? 0
+            return (shared < stack.count ? stack[shared] : stack.first)?.place
+        }
+    }
 
     /// The two threads of a deadlock over a task's status lock: one resumes the task, the other one cancels it.
     private static func resumption(in facts: AdviceFacts) -> (task: String, resuming: String, canceling: String)? {
@@ -133,7 +145,7 @@ extension AdviceRule {
         // Silent for an owner that computes, or whose function is not known.
         AdviceRule(id: "ownerWaits", topic: "lock") { facts in
             guard facts.cause.kind == .lock, let lock = facts.cause.lock, mutexes.contains(lock.kind),
-                let (owner, place) = facts.lastOwner, !owner.isRunning, let call = owner.systemCall
+                let (owner, place) = facts.lastOwner, !owner.isRunning, !owner.isStarved, let call = owner.systemCall
             else { return nil }
             let work =
                 sleepCalls.contains(call.name) ? "sleep" : call.name == "futex" ? "wait" : "call of \(call)"
@@ -145,10 +157,17 @@ extension AdviceRule {
         // Silent for an owner that sleeps.
         AdviceRule(id: "ownerComputes", topic: "lock") { facts in
             guard facts.cause.kind == .lock, let lock = facts.cause.lock, mutexes.contains(lock.kind),
-                let (owner, place) = facts.lastOwner, owner.isRunning, !owner.isStarved
+                let owner = facts.freeOwner, owner.isRunning || owner.isStarved
             else { return nil }
+            let place = facts.lastOwner?.place
+            let section = place.map { "in \($0)" } ?? "of \(owner.thread.inWords)"
+            if owner.isStarved {
+                let look = place == nil ? " Where it is, \(facts.again): \(facts.stacks)." : ""
+                return "Make the section \(section) shorter, or give the process more CPU: "
+                    + "with the lock held it \(owner.doing).\(look)"
+            }
             let time = owner.time.map { " for \($0.onCPUMilliseconds.whole) ms" } ?? ""
-            return "Make the section in \(place) shorter, which computed\(time) with the lock held: "
+            return "Make the section \(section) shorter, which computed\(time) with the lock held: "
                 + "compute first, and take the lock to store the result."
         },
         // Silent for a mutex that a thread holds.
@@ -156,9 +175,10 @@ extension AdviceRule {
             guard facts.cause.kind == .lock, let lock = facts.cause.lock, lock.kind == .dispatchQueue,
                 let place = facts.culprit
             else { return nil }
-            let work = facts.lastOwner.map { "; its work in \($0.place) can be done in pieces" } ?? ""
-            return "Do not wait for \(lock.kind.named(lock.label)) in \(place): "
-                + "call async, and come back in a completion\(work)."
+            let computing = facts.lastOwner.flatMap { $0.owner.isRunning ? $0.place : nil }
+            let work = computing.map { "; its work in \($0) can be done in pieces" } ?? ""
+            let back = facts.isInTask ? "resume a continuation (withCheckedContinuation)" : "come back in a completion"
+            return "Do not wait for \(lock.kind.named(lock.label)) in \(place): call async, and \(back)\(work)."
         },
         // Silent for a mutex that an initializer holds.
         AdviceRule(id: "initializer", topic: "lock") { facts in
@@ -170,11 +190,15 @@ extension AdviceRule {
         },
         // Silent for a thread that is waited for by a semaphore.
         AdviceRule(id: "join", topic: "lock") { facts in
-            guard facts.cause.kind == .lock, facts.cause.lock?.kind == .threadJoin, let place = facts.culprit else {
-                return nil
-            }
-            return "Do not wait for the end of a thread in \(place): "
-                + "let the thread call back at its end (DispatchQueue.main.async)."
+            guard facts.cause.kind == .lock, let lock = facts.cause.lock, lock.kind == .threadJoin,
+                let place = facts.culprit
+            else { return nil }
+            let joined = lock.owners.first?.stack.map(facts.report.provenFrames) ?? []
+            return joined.contains { $0.function == "RunLoop.run()" }
+                ? "Do not wait for the thread in \(place): RunLoop.run() goes on as long as it has a source. "
+                    + "Let its work call back, or use CFRunLoopRun, which CFRunLoopStop ends."
+                : "Do not wait for the end of a thread in \(place): "
+                    + "let the thread call back at its end (DispatchQueue.main.async)."
         },
         // Silent for the same wait on a thread that runs no task, and for a lock that a thread holds.
         AdviceRule(id: "semaphoreInTask", topic: "lock") { facts in
@@ -201,16 +225,16 @@ extension AdviceRule {
                 return "Do not wait with a time limit in \(place): let the thread that signals, if there is one, "
                     + "call back (DispatchQueue.main.async), and a timer what comes after the limit."
             }
-            return "Let the thread that signals call back (DispatchQueue.main.async) instead of waiting in \(place); "
-                + "\(facts.stacks) shows it while it lasts."
+            return "Do not wait in \(place): let the code that signals call back (DispatchQueue.main.async)."
         },
         // Silent for a mutex.
         AdviceRule(id: "fileLock", topic: "lock") { facts in
             guard facts.cause.kind == .lock, facts.cause.lock?.kind == .file, let place = facts.culprit else {
                 return nil
             }
+            let holder = facts.cause.systemCall?.peers == nil ? " Who holds it, \(facts.again): lslocks." : ""
             return "Do not wait for the file lock in \(place): "
-                + "try it (LOCK_NB, F_SETLK) and come back later, or take it on a thread of its own."
+                + "try it (LOCK_NB, F_SETLK) and come back later, or take it on a thread of its own.\(holder)"
         },
         // Silent for a write to the same pipe without the stream's lock.
         AdviceRule(id: "libraryLock", topic: "lock") { facts in
@@ -220,7 +244,7 @@ extension AdviceRule {
             let work = facts.lastOwner.map { " (it is in \($0.place))" } ?? ""
             return kind == .stdio
                 ? "Hand the lines of \(place) to the thread that prints them\(work): "
-                    + "who reads its output is slower than the program."
+                    + "the output is read more slowly than it is written."
                 : "Load and list libraries before the loop runs, or off it: \(place) waits until another thread "
                     + "has done so\(work)."
         },
@@ -232,8 +256,9 @@ extension AdviceRule {
                     + "cancel() keeps the status lock of task \(task) until it returns."
             }
             if let (_, there) = facts.lastOwner { return "Let go of the lock in \(there) before its slow part." }
-            return "Find the thread that holds what \(place) waits for while it lasts, and make its section shorter: "
-                + "\(facts.stacks)."
+            return "Make the section of \(facts.freeOwner?.thread.inWords ?? "the thread") shorter that holds what "
+                + "\(place) waits for. "
+                + "Where it is, \(facts.again): \(facts.stacks)."
         },
     ]
 

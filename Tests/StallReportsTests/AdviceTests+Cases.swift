@@ -95,6 +95,23 @@ extension AdviceTests {
             Stall(kind: .lock, lock: lock(.swiftMutex, [owner(call: call("nanosleep"))])), "ownerWaits"
         ),
         (
+            "ownerComputes", Stall(kind: .lock, lock: lock(.pthreadMutex, [owner(isRunning: true, waitedForCPU: 310)])),
+            "the section in save() (Disk.swift:7) shorter, or give the process more CPU: "
+                + "with the lock held it waited for a CPU for 310 of 452 ms.",
+            Stall(kind: .lock, lock: lock(.pthreadMutex, [owner(call: call("nanosleep"), waitedForCPU: 20)])),
+            "ownerWaits"
+        ),
+        (
+            "ownerComputes",
+            Stall(kind: .lock, lock: lock(.swiftMutex, [owner(stack: nil, isRunning: true, waitedForCPU: 400)])),
+            "the section of thread 11 shorter", Stall(kind: .lock, lock: lock(.swiftMutex, [])), "held"
+        ),
+        (
+            "queue", Stall(kind: .lock, lock: lock(.dispatchQueue, [owner(call: call("nanosleep"))]), isInTask: true),
+            "call async, and resume a continuation (withCheckedContinuation).",
+            Stall(kind: .lock, lock: lock(.swiftMutex, [owner(call: call("nanosleep"))]), isInTask: true), "ownerWaits"
+        ),
+        (
             "queue", Stall(kind: .lock, lock: lock(.dispatchQueue, [owner(isRunning: true)])),
             "Do not wait for the dispatch queue in load() (Store.swift:12)",
             Stall(kind: .lock, lock: lock(.swiftMutex, [owner(isRunning: true)])), "ownerComputes"
@@ -109,6 +126,11 @@ extension AdviceTests {
             Stall(kind: .lock, lock: lock(.semaphore, [])), "signal"
         ),
         (
+            "join",
+            Stall(kind: .lock, lock: lock(.threadJoin, [owner(call: call("ppoll"))]), ownersOuter: "RunLoop.run()"),
+            "RunLoop.run() goes on as long as it has a source", Stall(kind: .lock, lock: lock(.semaphore, [])), "signal"
+        ),
+        (
             "semaphoreInTask", Stall(kind: .lock, lock: lock(.dispatchSemaphore, []), isInTask: true),
             "withCheckedContinuation", Stall(kind: .lock, lock: lock(.dispatchSemaphore, [])), "signal"
         ),
@@ -117,12 +139,12 @@ extension AdviceTests {
             Stall(kind: .lock, lock: lock(.semaphore, [])), "signal"
         ),
         (
-            "signal", Stall(kind: .lock, lock: lock(.condition, [])), "instead of waiting in load() (Store.swift:12)",
+            "signal", Stall(kind: .lock, lock: lock(.condition, [])), "call back (DispatchQueue.main.async).",
             Stall(kind: .lock, lock: lock(.pthreadMutex, [])), "held"
         ),
         (
-            "fileLock", Stall(kind: .lock, call: call("flock", "/db/lock"), lock: lock(.file, [])), "LOCK_NB",
-            Stall(kind: .lock, lock: lock(.pthreadMutex, [])), "held"
+            "fileLock", Stall(kind: .lock, call: call("flock", "/db/lock"), lock: lock(.file, [])),
+            "when it lasts again: lslocks.", Stall(kind: .lock, lock: lock(.pthreadMutex, [])), "held"
         ),
         (
             "libraryLock", Stall(kind: .lock, lock: lock(.stdio, [owner(call: call("write", "pipe:[4]"))])),
@@ -150,7 +172,8 @@ extension AdviceTests {
             Stall(kind: .lock, lock: lock(.systemSemaphore, [])), "signal"
         ),
         (
-            "held", Stall(kind: .lock, lock: lock(.pthreadReadWriteLock, [])), "stallwatch stacks 4",
+            "held", Stall(kind: .lock, lock: lock(.pthreadReadWriteLock, [])),
+            "when it lasts again: stallwatch stacks 4700",
             Stall(kind: .lock, lock: lock(.pthreadReadWriteLock, [owner(isRunning: true)])), "ownerComputes"
         ),
     ]
@@ -161,6 +184,10 @@ extension AdviceTests {
             "sleeps between its tries", Stall(kind: .sleep, call: call("clock_nanosleep")), "sleep"
         ),
         ("timeout", Stall(kind: .sleep, call: call("poll")), "time limit", Stall(call: call("poll")), "events"),
+        (
+            "sleep", Stall(kind: .sleep, call: call("clock_nanosleep", "500 ms"), loop: .eventLoop),
+            "(EventLoop.scheduleTask)", Stall(kind: .sleep, call: call("poll"), loop: .eventLoop), "timeout"
+        ),
         (
             "sleep", Stall(kind: .sleep, call: call("clock_nanosleep", "500 ms")),
             "Move the sleep in load() (Store.swift:12) off the loop", Stall(kind: .sleep, call: call("poll")), "timeout"
@@ -197,6 +224,11 @@ extension AdviceTests {
             Stall(kind: .syscall, call: call("ioctl", "/dev/dri/card0")), "call"
         ),
         (
+            "child", Stall(kind: .syscall, call: call("wait4", "process 9", [childWaits])),
+            "read its output meanwhile", Stall(kind: .syscall, call: call("wait4", "process 9", [childWrites])),
+            "childPipe"
+        ),
+        (
             "child", Stall(call: call("ppoll", nil, [childWaits]), outer: waitUntilExit),
             "Do not wait for gzip (pid 9) in load()",
             Stall(
@@ -209,7 +241,7 @@ extension AdviceTests {
             Stall(call: call("ppoll", or: "it may be any of 2 children, such as gzip"), outer: waitUntilExit), "child"
         ),
         (
-            "close", Stall(call: call("close", "descriptor 4, which is no longer open")), "without SO_LINGER",
+            "close", Stall(call: call("close", "descriptor 4, which is no longer open")), "set no SO_LINGER",
             Stall(call: call("recvfrom", "socket to /run/x.sock")), "stream"
         ),
         (
@@ -252,13 +284,26 @@ extension AdviceTests {
             Stall(kind: .cpu, inner: ["libc!memcpy"]), "compute"
         ),
         (
-            "compute", Stall(kind: .cpu), "Move load() (Store.swift:12) off the loop",
+            "compute", Stall(kind: .cpu), "do it in pieces, each of which submits the next with async",
             Stall(kind: .cpu, inner: ["libpng!inflate_rows"]), "image"
         ),
+        (
+            "compute", Stall(kind: .cpu, isInTask: true), "split it with await Task.yield()",
+            Stall(kind: .cpu, inner: ["libpng!inflate_rows"], isInTask: true), "image"
+        ),
         ("contention", Stall(kind: .cpuContention), "than there are CPUs", Stall(kind: .cpu), "compute"),
+        (
+            "contention", Stall(kind: .cpuContention, competitors: .init(own: 0, others: 8, processors: 2)),
+            "at least 8 of their threads were ready. Which ones: top.", Stall(kind: .cpu), "compute"
+        ),
+        (
+            "contention", Stall(kind: .cpuContention, onCPU: 891),
+            "Move load() (Store.swift:12) off the loop first: with a CPU, too, the turn takes 892 ms.",
+            Stall(kind: .cpu, onCPU: 891), "compute"
+        ),
         ("quota", Stall(kind: .throttled), "cpu.max", Stall(kind: .cpuContention), "contention"),
         (
-            "paging", Stall(kind: .paging, majorFaults: 70, pagedFile: "/db/pages"), "touch /db/pages ahead of time",
+            "paging", Stall(kind: .paging, majorFaults: 70, pagedFile: "/db/pages"), "Touch /db/pages ahead of time",
             Stall(call: call("read", "/db/pages")), "fileRead"
         ),
         (
@@ -280,6 +325,10 @@ extension AdviceTests {
         (
             "poolWaits", Stall(kind: .lock, loop: .cooperativePool, reportKind: .starvation), "await instead",
             Stall(kind: .lock, lock: lock(.semaphore, [])), "signal"
+        ),
+        (
+            "poolWaits", Stall(kind: .sleep, loop: .taskExecutor, reportKind: .starvation), "await instead",
+            Stall(kind: .sleep, call: call("nanosleep"), loop: .taskExecutor), "sleep"
         ),
         (
             "poolWaits", Stall(kind: .sleep, loop: .threadPool, reportKind: .starvation), "a pool of their own",
@@ -308,8 +357,8 @@ extension AdviceTests {
             spin(activity()), "resubmit"
         ),
         (
-            "emptyMode", spin(activity(isEmpty: true)), "Add a source or a timer to the mode", spin(activity()),
-            "resubmit"
+            "emptyMode", spin(activity(isEmpty: true)), "Run the loop in load() (Store.swift:12) in a mode that has",
+            spin(activity()), "resubmit"
         ),
         (
             "resubmit", spin(activity()), "what load() (Store.swift:12) submits again",

@@ -29,6 +29,8 @@ extension AdviceTests {
         /// What runs around `load()`, and around the function of the lock's owner.
         var outer: String?
         var ownersOuter: String?
+        var competitors: StallReport.Competitors?
+        var onCPU = 1.0
 
         var testDescription: String { "\(kind.rawValue) \(call?.description ?? "") \(inner)" }
 
@@ -87,10 +89,10 @@ extension AdviceTests {
                     captureMicroseconds: 0)
             ]
             report.cause = .init(
-                kind: kind, summary: "", confidence: confidence, onCPUMilliseconds: 1, runQueueMilliseconds: 1,
+                kind: kind, summary: "", confidence: confidence, onCPUMilliseconds: onCPU, runQueueMilliseconds: 1,
                 blockedMilliseconds: 1, uncertaintyMilliseconds: 0, kernelShare: kernelShare, minorFaults: 0,
-                majorFaults: majorFaults, voluntarySwitches: 0, involuntarySwitches: 0, pagedFile: pagedFile,
-                systemCall: call, lock: lock)
+                majorFaults: majorFaults, voluntarySwitches: 0, involuntarySwitches: 0, competitors: competitors,
+                pagedFile: pagedFile, systemCall: call, lock: lock)
             if activity != nil { report.cause = nil }
             return report
         }
@@ -112,11 +114,15 @@ extension AdviceTests {
 
     static func owner(
         _ id: Int32 = 11, stack: Int? = 1, isRunning: Bool = false, call: StallReport.SystemCall? = nil,
-        waitsFor: StallReport.LockKind? = nil, inversion: StallReport.PriorityInversion? = nil
+        waitsFor: StallReport.LockKind? = nil, inversion: StallReport.PriorityInversion? = nil,
+        waitedForCPU: Double? = nil
     ) -> StallReport.LockOwner {
         var owner = StallReport.LockOwner(
             thread: .init(id: id), stack: stack, isRunning: isRunning, systemCall: call, waitsFor: waitsFor,
             priorityInversion: inversion)
+        owner.time = waitedForCPU.map {
+            .init(observedMilliseconds: 452, onCPUMilliseconds: 452 - $0, runQueueMilliseconds: $0)
+        }
         if waitsFor == .swiftTaskStatus { owner.waitsForLabel = "91 \"dns\"" }
         return owner
     }

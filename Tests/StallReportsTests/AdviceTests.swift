@@ -168,6 +168,73 @@ import Testing
         #expect(report.advice?.text.contains("in fetch() (Feed.swift:9) on every path") == true)
     }
 
+    @Test func `of a deadlock the callers of a lock's wrapper are named`() throws {
+        let owners = [Self.owner(11, waitsFor: .pthreadMutex), Self.owner(10, stack: 0)]
+        var report = try Stall(kind: .deadlock, lock: Self.lock(.pthreadMutex, owners, isDeadlock: true)).report()
+        report.loop.thread?.id = 10
+        report.culprit = nil
+        let wrapper = StallReport.Frame(
+            image: 0, offset: "0x99", function: "Lock.lock()", file: "/src/Lock.swift", line: 3, isInApp: true,
+            kind: .code)
+        report.frames.append(wrapper)
+        for stack in report.stacks.indices { report.stacks[stack].insert(report.frames.count - 1, at: 0) }
+        let end = "they are taken in save() (Disk.swift:7), load() (Store.swift:12)."
+        #expect(report.advice?.text.hasSuffix(end) == true, "\(report.advice?.text ?? "")")
+    }
+
+    @Test func `what a stream's reader waits for yields to it`() throws {
+        var report = try Self.overdue(.continuation, .task, .continuation).report()
+        report.waits?[1].stack = 0
+        #expect(report.advice?.text.contains("Find what resumes the continuation") == true)
+        report.frames.append(
+            .init(offset: "0x9", function: "AsyncStream.Iterator.next()", isInApp: false, kind: .asyncCaller))
+        report.stacks[0].insert(report.frames.count - 1, at: 0)
+        #expect(report.advice?.text.contains("yields to or finishes the stream that fetch() (Feed.swift:9)") == true)
+    }
+
+    @Test func `a thread that was not captured hides no other one`() throws {
+        var report = try Self.overdue(.cpu, .pool, .running, .running).report()
+        report.waits?[2].function = nil
+        #expect(
+            report.advice?.text == "Make fetch() (Feed.swift:9) shorter, or give the thread back in it "
+                + "(await Task.yield()), or raise the priority of the task that waits for a thread.")
+        report.waits?[1].function = nil
+        #expect(report.advice?.rule == "look")
+    }
+
+    @Test func `the owner of the lock that holds up an operation lets go of it`() throws {
+        var report = try Self.overdue(.lock, .task, .running).report()
+        report.waits?[1].thread = 7
+        let holder = StallReport.ThreadDescription(id: 8, name: "saver")
+        var waiting = StallReport.OtherThread(thread: .init(id: 7))
+        waiting.lock = Self.lock(.pthreadMutex, [.init(thread: holder, isRunning: false)])
+        report.otherThreads = [waiting]
+        let rest = " before the slow part: fetch() (Feed.swift:9), for which the operation waits, waits for it."
+        #expect(report.advice?.text == "Let go of the mutex in thread 8 \"saver\"" + rest)
+        report.otherThreads?.append(.init(thread: holder, stack: 1))
+        #expect(report.advice?.text == "Let go of the mutex in save() (Disk.swift:7)" + rest)
+        report.otherThreads?[0].lock?.kind = .dispatchSemaphore
+        #expect(report.advice?.text.hasPrefix("Do not block a thread in fetch()") == true)
+    }
+
+    @Test func `the longer of two parts is moved first`() throws {
+        var report = try Stall(kind: .cpuContention, onCPU: 300).report()
+        report.culprit?.function = "compute()"
+        (report.cause?.blockedMilliseconds, report.samples[0].threadState) = (400, .blocked)
+        #expect(report.advice?.text.hasPrefix("Move load() (Store.swift:12) off the loop first") == true)
+        report.cause?.onCPUMilliseconds = 500
+        #expect(report.advice?.text.hasPrefix("Move compute() (Store.swift:12) off the loop first") == true)
+    }
+
+    @Test func `parts of a possible cause are in the merged stacks`() throws {
+        var report = try Stall(kind: .sleep, confidence: .possible).report()
+        #expect(report.advice?.text == "See what all threads do when it lasts again: stallwatch stacks 4700.")
+        report.fingerprint = "9f2c41d07a3be815"
+        #expect(report.advice?.text == "See which parts cost: stallwatch tree --fingerprint 9f2c41d0 --bottom-up.")
+        (report.state, report.cause?.kind) = (.ongoing, .lock)
+        #expect(report.advice?.text == "See what all threads do while it lasts: stallwatch stacks 4700.")
+    }
+
     @Test func `a report without a cause has no advice yet`() throws {
         var report = try Stall().report()
         report.cause = nil

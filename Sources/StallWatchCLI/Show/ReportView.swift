@@ -35,7 +35,8 @@ struct ReportView {
         if let victims = report.victimsInWords { lines += paragraph("\(victims).") }
         if let advice = report.advice {
             let text = "Try: \(advice.text) See \(advice.command)."
-            lines += paragraph(text.replacing("stallwatch ", with: Invocation.name + " "), .green)
+            let command = text.replacing("stallwatch ", with: Invocation.name + " ")
+            lines += paragraph(command.replacing(" tree --fingerprint", with: " tree \(folder) --fingerprint"), .green)
         }
         if let language = StallReport.interpretedLanguage(ofExecutable: report.process.executable) {
             lines += paragraph(

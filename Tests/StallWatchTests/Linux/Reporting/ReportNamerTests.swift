@@ -102,8 +102,8 @@ import Testing
             String(decoding: TerminationLog.message(report), as: UTF8.self) == """
                 main stalled and has not come back after 812 ms in NoteStore.save(_:) (timer)
                   why  Blocked in pthread_mutex_lock.
-                  try  Find the thread that holds what NoteStore.save(_:) waits for while it lasts, and make its section \
-                shorter: stallwatch stacks \(report.process.pid).
+                  try  Make the section of the thread shorter that holds what NoteStore.save(_:) waits for. Where it is, \
+                while it lasts: stallwatch stacks \(report.process.pid).
                 report: \(report.fileName)
 
                 """)
