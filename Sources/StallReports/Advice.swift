@@ -112,9 +112,7 @@ struct AdviceFacts {
     var again: String { report.state == .ongoing ? "while it lasts" : "when it lasts again" }
 
     /// The command that shows what the stalls like this one cost; which folder they are in is not known here.
-    var tree: String? {
-        report.fingerprint.map { "stallwatch tree --fingerprint \($0.prefix(8)) --bottom-up" }
-    }
+    var tree: String? { report.fingerprint.map { "stallwatch tree --fingerprint \($0.prefix(8)) --bottom-up" } }
 
     /// The thread that the lock's whole chain waits for, with the app's function in which it is.
     var lastOwner: (owner: StallReport.LockOwner, place: String)? {

@@ -87,9 +87,7 @@ extension AdviceRule {
                 return "Do not call sync in \(place) while it holds a lock that the queue's work waits for: "
                     + "let go of the lock first, or call async."
             }
-            let places = ways(to: owners, in: facts.report).reduce(into: [String]()) {
-                if !$0.contains($1) { $0.append($1) }
-            }
+            let places = ways(to: owners, in: facts.report)
             let list = places.isEmpty ? "" : ": they are taken in \(places.prefix(3).joined(separator: ", "))"
             return "Take the locks of the circle in one order everywhere\(list)."
         },
@@ -100,10 +98,11 @@ extension AdviceRule {
         let stacks = owners.map { owner in
             owner.stack.map(report.provenFrames)?.filter { $0.isInApp && $0.isWritten && $0.function != nil } ?? []
         }
-        return stacks.enumerated().compactMap { index, stack in
-            let others = stacks[..<index] + stacks[(index + 1)...]
+        return stacks.indices.reduce(into: []) { places, index in
+            let (stack, others) = (stacks[index], stacks[..<index] + stacks[(index + 1)...])
             let shared = others.map { zip($0, stack).prefix { $0.function == $1.function }.count }.max() ?? 0
-            return (shared < stack.count ? stack[shared] : stack.first)?.place
+            let place = (shared < stack.count ? stack[shared] : stack.first)?.place
+            if let place, !places.contains(place) { places.append(place) }
         }
     }
 
@@ -190,10 +189,10 @@ extension AdviceRule {
         },
         // Silent for a thread that is waited for by a semaphore.
         AdviceRule(id: "join", topic: "lock") { facts in
-            guard facts.cause.kind == .lock, let lock = facts.cause.lock, lock.kind == .threadJoin,
-                let place = facts.culprit
-            else { return nil }
-            let joined = lock.owners.first?.stack.map(facts.report.provenFrames) ?? []
+            guard facts.cause.kind == .lock, facts.cause.lock?.kind == .threadJoin, let place = facts.culprit else {
+                return nil
+            }
+            let joined = facts.cause.lock?.owners.first?.stack.map(facts.report.provenFrames) ?? []
             return joined.contains { $0.function == "RunLoop.run()" }
                 ? "Do not wait for the thread in \(place): RunLoop.run() goes on as long as it has a source. "
                     + "Let its work call back, or use CFRunLoopRun, which CFRunLoopStop ends."

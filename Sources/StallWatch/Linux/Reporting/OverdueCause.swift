@@ -101,7 +101,7 @@ struct OverdueCause {
         let subject = graph.frame(of: first) == nil ? place.prefix(1).uppercased() + place.dropFirst() : place
         let sentence = "\(subject) \(graph.wait(of: first))"
         let isLost = chain.tasks.last.flatMap(graph.bytesWithoutContinuation) != nil
-        let whole = "\(sentence)\(isLost ? "" : Self.rest(chain, waits, after: sentence, in: report))."
+        let whole = "\(sentence)\(isLost ? "" : Self.rest(chain, report, after: sentence))."
         let kind = kind(of: chain, waits)
         report.cause = .init(
             kind, whole, chain.end == .circle ? .certain : .likely,
@@ -122,9 +122,8 @@ struct OverdueCause {
         }
     }
 
-    private static func rest(
-        _ chain: TaskChain, _ waits: [StallReport.Wait], after sentence: String, in report: StallReport
-    ) -> String {
+    private static func rest(_ chain: TaskChain, _ report: StallReport, after sentence: String) -> String {
+        let waits = report.waits ?? []
         switch chain.end {
         case .continuation where !sentence.hasSuffix("awaits a continuation"): return ""
         case .continuation where report.state == .ended: return ", which nothing had resumed when it was read"
