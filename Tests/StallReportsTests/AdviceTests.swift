@@ -220,7 +220,8 @@ import Testing
     @Test func `the longer of two parts is moved first`() throws {
         var report = try Stall(kind: .cpuContention, onCPU: 300).report()
         report.culprit?.function = "compute()"
-        (report.cause?.blockedMilliseconds, report.samples[0].threadState) = (400, .blocked)
+        report.cause?.blockedMilliseconds = 400
+        report.samples[0].threadState = .blocked
         #expect(report.advice?.text.hasPrefix("Move load() (Store.swift:12) off the loop first") == true)
         report.cause?.onCPUMilliseconds = 500
         #expect(report.advice?.text.hasPrefix("Move compute() (Store.swift:12) off the loop first") == true)
@@ -231,7 +232,8 @@ import Testing
         #expect(report.advice?.text == "See what all threads do when it lasts again: stallwatch stacks 4700.")
         report.fingerprint = "9f2c41d07a3be815"
         #expect(report.advice?.text == "See which parts cost: stallwatch tree --fingerprint 9f2c41d0 --bottom-up.")
-        (report.state, report.cause?.kind) = (.ongoing, .lock)
+        report.state = .ongoing
+        report.cause?.kind = .lock
         #expect(report.advice?.text == "See what all threads do while it lasts: stallwatch stacks 4700.")
     }
 

@@ -38,7 +38,8 @@ import Testing
         report.cause?.lock?.owners[0].time = .init(
             observedMilliseconds: 400, onCPUMilliseconds: 10, runQueueMilliseconds: 390)
         #expect(report.headline == title + ", held up by writeWAL() (WAL.swift:7)", "it got no CPU, and has the lock")
-        (report.cause?.kind, report.cause?.blockedMilliseconds) = (.throttled, 249)
+        report.cause?.kind = .throttled
+        report.cause?.blockedMilliseconds = 249
         #expect(report.headline.hasSuffix(" 812 ms without a CPU, while it was in NoteStore.save(_:) (main queue)"))
         report.cause?.onCPUMilliseconds = 1
         #expect(report.headline == title, "a CPU alone would not have helped")

@@ -1,4 +1,5 @@
 import LinuxSupport
+import StackCapture
 import StallReports
 import StallSymbols
 
