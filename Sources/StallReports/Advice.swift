@@ -47,6 +47,7 @@ extension String {
 private let glibsWords = [
     ("(Timer, DispatchQueue.asyncAfter)", "(g_timeout_add)"), ("(DispatchQueue.main.async)", "(g_idle_add)"),
     ("split it with await Task.yield()", "split it into calls of g_idle_add"),
+    ("do it in pieces, each of which submits the next with async", "split it into calls of g_idle_add"),
     ("try await Task.sleep(for:), which gives the thread back", "g_timeout_add"),
     ("on a queue or in a detached task", "in a thread (g_thread_new)"), ("a detached task", "a thread, g_thread_new"),
     ("when a DispatchSource or a readabilityHandler reports some", "when g_unix_fd_add reports some"),

@@ -79,7 +79,7 @@ extension AdviceRule {
                 + "at least \(competitors.others) of their threads were ready. Which ones: top."
         }
         return "Run fewer busy threads than there are CPUs, give the others a lower priority (nice, QoS utility), "
-            + "or a container more CPU (shares, a higher limit). Whose threads they are, \(facts.again): top -H."
+            + "or a container more CPU (shares, limit). Whose threads they are, \(facts.again): top -H."
     }
 
     // Silent for other programs that use the machine's CPUs.

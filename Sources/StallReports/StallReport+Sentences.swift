@@ -11,7 +11,10 @@ extension StallReport.Cause {
     }
 
     /// Whether the host of the virtual machine took the CPU for half of the time without one.
-    package var isStolen: Bool { kind == .cpuContention && (stolenMilliseconds ?? 0) * 2 >= runQueueMilliseconds }
+    package var isStolen: Bool {
+        let stolen = stolenMilliseconds ?? 0
+        return kind == .cpuContention && stolen > 0 && stolen * 2 >= runQueueMilliseconds
+    }
 
     /// Whether the wait that is described took half of the blocked time or more.
     package var describesMost: Bool { waitMilliseconds.map { $0 * 2 >= blockedMilliseconds } ?? true }

@@ -188,7 +188,8 @@ struct CRC32Tests {
         #expect(search[pipe].first?.process == getpid())
         #expect(search[pipe].contains { $0.process == getpid() && $0.number == writeEnd && $0.isWritable })
         #expect(search[pipe].contains { $0.process == process.processIdentifier && $0.isReadable && !$0.isWritable })
-        #expect(!search.isCut)
+        // A machine may have more descriptors than one search looks at.
+        #expect(search.hasSeen([getpid(), process.processIdentifier]))
         #expect(search[Self.noPipe] == [])
     }
 

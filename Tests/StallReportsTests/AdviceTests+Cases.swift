@@ -168,7 +168,7 @@ extension AdviceTests {
             Stall(kind: .lock, lock: lock(.swiftMutex, [owner(call: call("nanosleep"))])), "ownerWaits"
         ),
         (
-            "held", Stall(kind: .lock, lock: lock(.systemSemaphoreZero, [])), "Find the thread that holds",
+            "held", Stall(kind: .lock, lock: lock(.systemSemaphoreZero, [])), "Make the section of the thread shorter",
             Stall(kind: .lock, lock: lock(.systemSemaphore, [])), "signal"
         ),
         (
