@@ -86,7 +86,7 @@ enum CauseRules {
         guard let seen = circles.last?.0, let chain = seen.lock else { return nil }
         let waiting = circles.reduce(0) { $0 + $1.1 }
         let endsByItself = chain.lock.hasTimeout || chain.owners.contains { $0.waitsFor?.hasTimeout == true }
-        let isLeft = evidence.hasEnded || evidence.observations.last?.activity == .running
+        let isLeft = evidence.goesOn || evidence.observations.last?.activity == .running
         guard endsByItself ? waiting * 2 >= evidence.split.duration : !isLeft else { return nil }
         return Cause(
             kind: .deadlock, confidence: endsByItself ? .likely : .certain, evidence: evidence, observation: seen)

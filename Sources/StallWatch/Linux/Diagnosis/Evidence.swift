@@ -24,8 +24,8 @@ struct Evidence: Sendable {
     var observations: [Observation] = []
     /// The turn's start, in monotonic nanoseconds.
     var start: UInt64
-    /// Whether the turn is over.
-    var hasEnded = false
+    /// Whether the thread has run since the last look: the turn is over.
+    var goesOn = false
     var minorFaults: UInt64 = 0
     var majorFaults: UInt64 = 0
     var voluntarySwitches: UInt64 = 0

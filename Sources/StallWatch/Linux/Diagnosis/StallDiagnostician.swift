@@ -124,10 +124,13 @@ struct StallDiagnostician {
 
     /// Takes a last reading and returns the final cause of a late turn; `nil` if the thread could not be read.
     mutating func end(_ thread: Int32, start: UInt64, end: UInt64, _ observations: [Observation]) -> Cause? {
-        read(thread)
+        let before = readings.last
+        let last = read(thread)
         faults?.read()
         defer { (faults, steal) = (nil, nil) }
-        return cause(observations, from: start, to: end, hasEnded: true)
+        // Who ends a probe's turn need not be the thread that it is about.
+        let goesOn = before.map { last?.hasRun(since: $0) ?? true } ?? true
+        return cause(observations, from: start, to: end, goesOn: goesOn)
     }
 
     private mutating func watchFaults(of thread: Int32, since start: UInt64) {
@@ -249,7 +252,7 @@ struct StallDiagnostician {
     }
 
     private func cause(
-        _ observations: [Observation], from start: UInt64, to end: UInt64, hasEnded: Bool = false
+        _ observations: [Observation], from start: UInt64, to end: UInt64, goesOn: Bool = false
     ) -> Cause? {
         guard let split = TimeSplit(readings: readings, from: start, to: end),
             let first = readings.last(where: { $0.time <= start }) ?? readings.first,
@@ -265,7 +268,7 @@ struct StallDiagnostician {
         let (user, system) = (growth { $0.userTicks }, growth { $0.systemTicks })
         let evidence = Evidence(
             split: split, countsRunQueue: last.showsRunQueue, observations: observations, start: start,
-            hasEnded: hasEnded, minorFaults: growth { $0.minorFaults },
+            goesOn: goesOn, minorFaults: growth { $0.minorFaults },
             majorFaults: growth { $0.majorFaults },
             voluntarySwitches: growth { $0.voluntarySwitches },
             involuntarySwitches: growth { $0.involuntarySwitches },

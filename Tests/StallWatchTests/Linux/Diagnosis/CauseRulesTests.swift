@@ -303,7 +303,7 @@ private func running(at time: UInt64, in name: String?) throws -> Observation {
             lock: AwaitedLock(kind: .pthreadMutex, address: 8, ownership: .thread(2)), isDeadlock: true)
         var seen = evidence(blocked: 100, [waiting])
         #expect(CauseRules.conclusion(from: seen).kind == .deadlock)
-        seen.hasEnded = true
+        seen.goesOn = true
         let cause = CauseRules.conclusion(from: seen)
         #expect(cause.kind == .lock && cause.observation?.lock?.isDeadlock == false)
         // One with a time limit ends by itself.
