@@ -33,7 +33,7 @@ package struct CPUQuota {
         let membership = readSmallFile("/proc/self/task/\(thread)/cgroup")
         if membership != self.membership {
             self.membership = membership
-            files = Self.candidates(membership ?? "").compactMap(OpenFile.init)
+            files = Self.candidates(membership ?? "").compactMap(OpenFile.shared)
             last = now()
         }
         let now = now()

@@ -4,6 +4,7 @@
 internal import CLinux
 internal import CoreFoundation
 import Glibc
+import Synchronization
 
 /// Returns the absolute form of a path, without following links; `nil` with errno if the current directory is unknown.
 package func absolutePath(_ path: String) -> String? {
@@ -144,10 +145,25 @@ package func hasDescriptors(for count: Int) -> Bool {
 package func hasFileCapabilities(_ path: String) -> Bool { clinux_has_file_capabilities(path) }
 
 /// An open file that can be read repeatedly from its start.
-package final class OpenFile {
+package final class OpenFile: Sendable {
+    private struct Known: Sendable { weak var file: OpenFile? }
+    private static let known = Mutex<[String: Known]>([:])
+
+    /// Returns the open file at a path, which all who ask for it have together as long as it can be read.
+    package static func shared(_ path: String) -> OpenFile? {
+        known.withLock { known in
+            var byte: [UInt8] = [0]
+            if let file = known[path]?.file, file.descriptor.isOpen, file.read(into: &byte) > 0 { return file }
+            known = known.filter { $0.value.file != nil }
+            let file = OpenFile(path)
+            known[path] = file.map { Known(file: $0) }
+            return file
+        }
+    }
+
     private let descriptor: KeptDescriptor
 
-    package init?(_ path: String) {
+    private init?(_ path: String) {
         let descriptor = open(path, O_RDONLY | O_CLOEXEC)
         guard descriptor >= 0 else { return nil }
         self.descriptor = KeptDescriptor(descriptor)

@@ -152,6 +152,20 @@ struct CRC32Tests {
     }
 }
 
+@Suite struct OpenFileTests {
+    @Test func `who reads the same file has the same descriptor, while it can be read`() throws {
+        let directory = try TemporaryDirectory()
+        let path = directory.path + "/statistics"
+        try "12".write(toFile: path, atomically: false, encoding: .utf8)
+        let first = OpenFile.shared(path)
+        #expect(first != nil && OpenFile.shared(path) === first)
+        try "".write(toFile: path, atomically: false, encoding: .utf8)
+        let second = OpenFile.shared(path)
+        #expect(second != nil && second !== first, "that of a control group that is gone")
+        #expect(OpenFile.shared("/nothing") == nil)
+    }
+}
+
 @Suite struct FreeDescriptorTests {
     @Test func `more than the limit are never free`() throws {
         var limit = rlimit()
