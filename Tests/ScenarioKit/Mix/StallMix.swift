@@ -74,10 +74,15 @@ struct StallMix: Sendable {
         plain("computeAndSleep", "cpu sleep", "clock_gettime|usleep|(clock_)?nanosleep", computeAndSleep),
         plain("sleepTooLong", "sleep", "(clock_)?nanosleep", sleepTooLong),
         plain("sleepInFoundation", "sleep", "(clock_)?nanosleep", sleepInFoundation),
-        plain("waitForTheCondition", "lock", #"futex|pthread_cond_\\w+"#, lock: "condition", waitForTheCondition),
         plain(
-            "waitForTheGroup", "lock", #"futex|dispatch_\\w+|enter|leave"#, lock: "dispatchGroup", waitForTheGroup),
-        plain("waitForTheSemaphore", "lock", #"futex|dispatch_\\w+"#, lock: "dispatchSemaphore", waitForTheSemaphore),
+            "waitForTheCondition", "lock", #"futex|pthread_cond_\\w+|NSCondition\\.wait"#, lock: "condition",
+            waitForTheCondition),
+        plain(
+            "waitForTheGroup", "lock", #"futex|dispatch_\\w+|DispatchGroup\\.wait|enter|leave"#, lock: "dispatchGroup",
+            waitForTheGroup),
+        plain(
+            "waitForTheSemaphore", "lock", #"futex|dispatch_\\w+|DispatchSemaphore\\.wait"#, lock: "dispatchSemaphore",
+            waitForTheSemaphore),
     ]
 
     private static func held(
