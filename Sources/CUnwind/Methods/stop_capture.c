@@ -142,7 +142,8 @@ cunwind_status cunwind_run_helper(cunwind_engine *engine, const cunwind_stop_ord
   }
   cunwind_stop_order ranked = *order;
   ranked.priority = cunwind_priority_over(order->tid);
-  if (ranked.priority > 0 ? cunwind_call_is_deadly(CUNWIND_CALL_SET_SCHEDULING) : cunwind_is_weaker_than(order->tid)) {
+  if (ranked.priority == CUNWIND_TOO_WEAK ||
+      (ranked.priority > 0 && cunwind_call_is_deadly(CUNWIND_CALL_SET_SCHEDULING))) {
     helper->request->error = EBUSY;
     helper->request->held_nanoseconds = 0;
     return CUNWIND_REFUSED;

@@ -168,17 +168,17 @@ CUNWIND_BARE static inline uint64_t cunwind_now(void) { return cunwind_clock(CLO
 /// Returns the CPU time of the calling thread in nanoseconds.
 CUNWIND_BARE static inline uint64_t cunwind_cpu_time(void) { return cunwind_clock(CLOCK_THREAD_CPUTIME_ID); }
 
-// ---- Real-time threads -----------------------------------------------------------------------------------------------
+// ---- What the helper needs -------------------------------------------------------------------------------------------
 
 #pragma GCC visibility push(hidden)
 
-/// Returns the priority that a process needs to keep its CPU against all that the thread keeps it against, 1 to 99; 0 for
-/// a thread without a real-time policy, or if /proc does not show it.
-int cunwind_priority_over(pid_t tid);
+/// A helper of the calling thread has much less of a CPU than the thread that it would stop.
+#define CUNWIND_TOO_WEAK (-1)
 
-/// Returns whether a helper of the calling thread has much less of a CPU than the thread: a nice value that is higher by ten, or
-/// SCHED_IDLE. False where that is not known. Async-signal-safe: yes.
-bool cunwind_is_weaker_than(pid_t tid);
+/// Returns the priority that a helper of the calling thread needs to keep its CPU against all that the thread keeps it
+/// against, 1 to 99; 0 for a thread without a real-time policy, or if /proc does not show it. CUNWIND_TOO_WEAK if the
+/// helper has a nice value that is higher by ten, or SCHED_IDLE. Async-signal-safe: yes.
+int cunwind_priority_over(pid_t tid);
 
 /// Gives the calling thread a real-time priority, or at least the one below it. False if the system refuses both. Makes
 /// only raw system calls. Async-signal-safe: yes.

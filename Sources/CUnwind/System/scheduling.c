@@ -8,7 +8,6 @@
 
 #define _GNU_SOURCE
 #include <sched.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
 
@@ -32,14 +31,16 @@ typedef struct scheduling {
   uint64_t runtime, deadline, period;
 } scheduling;
 
-// Reads the fields `nice` and `policy` of a thread's stat file (proc_pid_stat(5), 19 and 41). Reads a file, because a
-// filter may kill the caller of the system calls that return them.
+// Reads the fields `nice`, `rt_priority` and `policy` of a thread's stat file (proc_pid_stat(5), 19, 40 and 41). Reads a
+// file, because a filter may kill the caller of the system calls that return them.
 static bool read_scheduling(const char *path, scheduling *own) {
   char text[512];
   if (cunwind_read_text(path, text, sizeof text) <= 0) return false;
-  const char *nice = cunwind_behind_field(text, 18), *policy = cunwind_behind_field(text, 40);
-  if (!nice || !policy) return false;
+  const char *nice = cunwind_behind_field(text, 18), *priority = cunwind_behind_field(text, 39);
+  const char *policy = cunwind_behind_field(text, 40);
+  if (!nice || !priority || !policy) return false;
   own->nice = (int32_t)strtol(nice, NULL, 10);
+  own->priority = (uint32_t)strtoul(priority, NULL, 10);
   own->policy = (uint32_t)strtoul(policy, NULL, 10);
   return true;
 }
@@ -53,27 +54,29 @@ bool cunwind_request_short_slice(void) {
   return cunwind_raw(SYS_sched_setattr, 0, (long)&own, 0, 0, 0, 0) == 0;
 }
 
-// ---- Real-time threads -----------------------------------------------------------------------------------------------
+// ---- What the helper needs -------------------------------------------------------------------------------------------
 // The fair threads get a CPU beside real-time ones for 50 ms in each second (kernel/sched/deadline.c, the server of fair
 // threads; before Linux 6.12 the throttling of real-time ones). A helper that is a fair one could stop a real-time thread
 // and lose its CPU to one that has a lower priority than that: the thread was held for 0.9 s (measured).
 
 #define HIGHEST_PRIORITY 99
+/// The difference of nice values with which a helper gets a ninth of the thread's share of a busy CPU, or less
+/// (kernel/sched/core.c, sched_prio_to_weight): the thread was held for 0.1 s by one that had nice 19 (measured).
+#define WEAK_BY 10
 
 int cunwind_priority_over(pid_t tid) {
-  char path[CUNWIND_NUMBERED_PATH_BYTES], text[512];
+  char path[CUNWIND_NUMBERED_PATH_BYTES];
   cunwind_number_path(path, "/proc/self/task/", (uint64_t)tid, "/stat");
-  if (cunwind_read_text(path, text, sizeof text) <= 0) return 0;
-  // proc_pid_stat(5), fields 40 and 41: the priority and the policy.
-  const char *priority = cunwind_behind_field(text, 39);
-  if (!priority || *priority == 0) return 0;
-  char *policy = NULL;
-  long own = strtol(priority, &policy, 10), kind = strtol(policy, NULL, 10);
+  scheduling own, other;
+  if (!read_scheduling(path, &other)) return 0;
   // No priority is above a deadline.
-  if (kind == SCHED_DEADLINE) return HIGHEST_PRIORITY;
-  if (kind != SCHED_FIFO && kind != SCHED_RR) return 0;
+  if (other.policy == SCHED_DEADLINE) return HIGHEST_PRIORITY;
   // Threads of the same priority take turns, or wait for each other.
-  return own < HIGHEST_PRIORITY ? (int)own + 1 : HIGHEST_PRIORITY;
+  if (other.policy == SCHED_FIFO || other.policy == SCHED_RR)
+    return other.priority < HIGHEST_PRIORITY ? (int)other.priority + 1 : HIGHEST_PRIORITY;
+  if (!read_scheduling(OWN_STAT, &own)) return 0;
+  bool is_weak = own.nice - other.nice >= WEAK_BY || (own.policy == SCHED_IDLE && other.policy != SCHED_IDLE);
+  return is_weak ? CUNWIND_TOO_WEAK : 0;
 }
 
 CUNWIND_BARE static bool take(int priority) {
@@ -88,17 +91,3 @@ CUNWIND_BARE static bool take(int priority) {
 }
 
 CUNWIND_BARE bool cunwind_take_priority(int priority) { return take(priority) || (priority > 1 && take(priority - 1)); }
-
-// ---- Fair threads ----------------------------------------------------------------------------------------------------
-
-/// The difference of nice values with which a helper gets a ninth of the thread's share of a busy CPU, or less
-/// (kernel/sched/core.c, sched_prio_to_weight): the thread was held for 0.1 s by one that had nice 19 (measured).
-#define WEAK_BY 10
-
-bool cunwind_is_weaker_than(pid_t tid) {
-  char path[CUNWIND_NUMBERED_PATH_BYTES];
-  cunwind_number_path(path, "/proc/self/task/", (uint64_t)tid, "/stat");
-  scheduling own, other;
-  if (!read_scheduling(OWN_STAT, &own) || !read_scheduling(path, &other)) return false;
-  return own.nice - other.nice >= WEAK_BY || (own.policy == SCHED_IDLE && other.policy != SCHED_IDLE);
-}
