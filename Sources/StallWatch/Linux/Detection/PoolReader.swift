@@ -29,9 +29,11 @@ struct PoolReader {
     func look(_ pools: WatchedPools) -> [Sighting] {
         // One reading of a queue for all of its threads: it may take some 2 ms.
         var waiting: [UInt64: Waiting] = [:]
-        let threads = tasks.threads()
-        let running = threads.compactMap { queue(of: $0.id)?.address }
-        return threads.compactMap { sighting(of: $0, pools, running, &waiting) }
+        let threads = tasks.threads().map { (thread: $0, queue: queue(of: $0.id)) }
+        return threads.compactMap { thread, queue in
+            let running = threads.count { $0.queue?.address == queue?.address }
+            return sighting(of: thread, queue, running, pools, &waiting)
+        }
     }
 
     /// The items that wait in a queue.
@@ -82,7 +84,8 @@ struct PoolReader {
     }
 
     private func sighting(
-        of thread: TaskThread, _ pools: WatchedPools, _ running: [UInt64], _ waiting: inout [UInt64: Waiting]
+        of thread: TaskThread, _ queue: (address: UInt64, width: Int)?, _ running: Int, _ pools: WatchedPools,
+        _ waiting: inout [UInt64: Waiting]
     ) -> Sighting? {
         guard thread.task != 0, let task = tasks.memory.stableTask(at: thread.task), task.isRunning,
             task.name != Array(HeartbeatSource.taskName.utf8),
@@ -96,10 +99,9 @@ struct PoolReader {
         let isOnPreferred = [0, task.preference].contains(thread.executor) || runs?.isActor == true
         if let preference = task.preference, isOnPreferred, let label = pools.executors[preference] {
             (found.label, found.kind, found.sighting.pool) = (label, .taskExecutor, preference)
-        } else if task.preference == nil, let label = pools.label, let queue = queue(of: thread.id) {
+        } else if task.preference == nil, let label = pools.label, let queue {
             (found.label, found.sighting.pool, found.width) = (label, queue.address, queue.width)
-            let threads = running.count { $0 == queue.address }
-            let items = waiting[queue.address] ?? self.waiting(in: queue.address, running: threads, pools)
+            let items = waiting[queue.address] ?? self.waiting(in: queue.address, running: running, pools)
             waiting[queue.address] = items
             found.waitingTasks = items.tasks
             // Children of one group wait for each other on purpose.
