@@ -206,7 +206,7 @@ private struct CauseNames {
         owners = holders.map { report.place(of: $0) }
         loop = report.loop
         idle = Set(holders.indices.filter { report.isIdle(holders[$0]) })
-        let longest = report.stackShares.max { ($0.value, $1.key) < ($1.value, $0.key) }
+        let longest = StallReport.largest(of: report.stackShares)
         let frames = longest.map { report.provenFrames(ofStack: $0.key) } ?? []
         let functions = frames.compactMap(\.plainName)
         awaitsProcess = frames.awaitProcess

@@ -173,7 +173,7 @@ extension StallReport {
     /// The app's frame in which the thread was for most of the time in which it was blocked; `nil` if that is not known.
     var longestWait: Frame? {
         let shares = stackShares { $0.threadState == .blocked }
-        guard let cause, let longest = shares.max(by: { ($0.value, $1.key) < ($1.value, $0.key) }),
+        guard let cause, let longest = Self.largest(of: shares),
             longest.value * durationMilliseconds > cause.blockedMilliseconds / 2
         else { return nil }
         return frame(ofStack: longest.key)
@@ -248,8 +248,12 @@ extension StallReport {
         let blamed = shares.filter { stack, _ in
             culprit.map { culprit in stacks[stack].contains { frames[$0].function == culprit.function } } ?? false
         }
-        let most = (blamed.isEmpty ? shares : blamed).max { ($0.value, $1.key) < ($1.value, $0.key) }
-        return most.map { ($0.key, $0.value) }
+        return Self.largest(of: blamed.isEmpty ? shares : blamed).map { ($0.key, $0.value) }
+    }
+
+    /// The largest share with its stack, the first of equal ones; `nil` without any.
+    static func largest(of shares: [Int: Double]) -> (key: Int, value: Double)? {
+        shares.max { ($0.value, $1.key) < ($1.value, $0.key) }
     }
 
     /// The share of the stall's duration that each sample stands for; the shares add up to 1, or are all 0.
