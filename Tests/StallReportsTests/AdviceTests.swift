@@ -101,7 +101,7 @@ import Testing
         #expect(report.heldUpBy == nil && report.advice?.rule == "held")
     }
 
-    @Test(arguments: callCases.indices) func `a program with GLib's loop is told GLib's functions`(index: Int) throws {
+    @Test(arguments: callCases.indices) func `advice for a loop of GLib names functions of GLib`(index: Int) throws {
         var report = try Self.callCases[index].right.report()
         (report.loop.kind, report.loop.label) = (.probe, "glib")
         let text = try #require(report.advice?.text)

@@ -92,6 +92,8 @@ enum DispatchLayout {
     }()
 
     /// A source that is never resumed, kept for ever: to release one ends the program.
+    ///
+    /// Unsafe only for the compiler: nothing changes the reference, and nothing is called on the source.
     private nonisolated(unsafe) static let sample = DispatchSource.makeUserDataAddSource() as AnyObject
 
     /// The first word of each dispatch source, which is its type, read from one of the monitor's own.
