@@ -165,5 +165,10 @@ struct WatchedPools {
         self.init(context.loops, withMain: context.options.watchesPoolWithMain)
     }
 
+    /// Returns whether an item of the monitor's own waits, or may wait, in the queue whose thread was seen.
+    func awaitsHeartbeat(in seen: PoolReader.Sighting) -> Bool {
+        seen.kind == .cooperativePool && (isUnconfirmed || pendingQueues.contains(seen.sighting.pool))
+    }
+
     var isEmpty: Bool { label == nil && executors.isEmpty }
 }

@@ -44,7 +44,8 @@ struct PoolSupervisor {
 
     /// Takes a look if one is due, or at once (`isForced`) while a thread is pinned; returns when the next one is due.
     ///
-    /// While the whole pool does not start tasks in time (`isStarved`), its own report is about all of its threads.
+    /// While the whole pool does not start tasks in time (`isStarved`), its own report is about all threads of the queue in which
+    /// the heartbeat waits. So a pin of that queue has a report of its own only once the heartbeat has run, or is no proof.
     mutating func look(
         at now: UInt64, countingFrom: UInt64, isForced: Bool, isStarved: @autoclosure () -> Bool,
         _ context: WatchdogContext
@@ -53,6 +54,7 @@ struct PoolSupervisor {
             leave(at: now, context)
             return .max
         }
+        if !pinned.isEmpty, isStarved() { leaveToStarvation(WatchedPools(context)) }
         let interval = interval(threshold, at: now)
         let isEarly = lastLook.map { now &- $0 < interval } ?? false
         guard now >= due || !isEarly || isForced && !pinned.isEmpty else { return due }
@@ -65,7 +67,8 @@ struct PoolSupervisor {
         case .unreadable: return .max
         }
         lastLook = now
-        var seen = reader.look(WatchedPools(context))
+        let pools = WatchedPools(context)
+        var seen = reader.look(pools)
         if let thread = seen.first?.sighting.thread {
             let throttled = quota.throttled(thread: thread)
             for index in seen.indices { seen[index].sighting.reading.throttled = throttled }
@@ -77,7 +80,9 @@ struct PoolSupervisor {
                 guard pinned.count < Self.maximumReports,
                     let thread = seen.first(where: { $0.sighting.thread == pin.thread })
                 else { continue }
-                if isStarved() || !begin(pin, thread, reader, context) { detector.excuse(pin.thread) }
+                if pools.awaitsHeartbeat(in: thread) && isStarved() || !begin(pin, thread, reader, context) {
+                    detector.excuse(pin.thread)
+                }
             case .check(let thread):
                 guard let now = seen.first(where: { $0.sighting.thread == thread }) else { continue }
                 pinned[thread]?.check(context) { reader.isRunning(now) }
@@ -92,11 +97,21 @@ struct PoolSupervisor {
             pinned[thread.sighting.thread]?.update(
                 pinned: detector.count(ofPool: thread.sighting.pool), waiting: thread.waitingTasks)
         }
-        for thread in pinned.keys { pinned[thread]?.submit(context) }
+        for thread in seen {
+            pinned[thread.sighting.thread]?.submit(context, isWatched: pools.awaitsHeartbeat(in: thread))
+        }
         let check = pinned.values.lazy.map(\.nextCheck).min() ?? .max
         let next = detector.isQuiet ? Self.idleInterval : self.interval(threshold, at: now)
         due = min(now &+ next, max(check, context.now()))
         return due
+    }
+
+    /// Drops the pinned threads that have no report yet, and whose whole queue the report of a starved pool is about.
+    private mutating func leaveToStarvation(_ pools: WatchedPools) {
+        for (thread, pin) in pinned where !pin.isReported && pools.awaitsHeartbeat(in: pin.seen) {
+            pinned[thread] = nil
+            detector.excuse(thread)
+        }
     }
 
     /// Returns whether a pool is among the loops: there may be thousands, and most passes come for one of them.
@@ -132,7 +147,8 @@ struct PoolSupervisor {
 
 /// A pinned thread, its samples and its report.
 private struct PinnedThread {
-    private let thread: Int32
+    let seen: PoolReader.Sighting
+    private var thread: Int32 { seen.sighting.thread }
     private let task: UInt64
     /// When the time began in which the task was seen on the thread, in monotonic nanoseconds.
     private let start: UInt64
@@ -143,17 +159,18 @@ private struct PinnedThread {
     private var nextSample: UInt64 = 0
     private(set) var nextCheck: UInt64 = 0
     private var hasNews = false
+    private(set) var isReported = false
 
     init(
         _ pin: PinDetector.Pin, _ seen: PoolReader.Sighting, number: UInt64, threshold: UInt64,
         _ quota: CPUQuota, _ context: WatchdogContext
     ) {
-        (thread, task, start) = (pin.thread, pin.task, pin.first.time)
+        (self.seen, task, start) = (seen, pin.task, pin.first.time)
         log = TurnLog(began: start)
         diagnostician = StallDiagnostician(threads: context.threads, waits: WaitClock())
-        diagnostician.begin(thread, at: pin.first, quota)
+        diagnostician.begin(pin.thread, at: pin.first, quota)
         let loop = StallRecord.Loop(
-            label: seen.label, kind: seen.kind, turn: number, nesting: 0, thread: .init(ThreadIdentity(thread)))
+            label: seen.label, kind: seen.kind, turn: number, nesting: 0, thread: .init(ThreadIdentity(pin.thread)))
         var record = StallRecord(.pinned, loop, threshold: threshold, age: context.now() &- start)
         record.startUncertainty = pin.uncertainty
         record.pool = StallReport.Pool(
@@ -224,8 +241,14 @@ private struct PinnedThread {
         open.record.pool = pool
     }
 
-    mutating func submit(_ context: WatchdogContext) {
-        if hasNews.take() { open.submit(log.samples, context) }
+    /// Hands over what is new.
+    ///
+    /// While a heartbeat waits in the thread's queue (`isWatched`), a first report waits for the time over which that is late.
+    mutating func submit(_ context: WatchdogContext, isWatched: Bool) {
+        if isWatched, !isReported, context.now() &- start < 2 * open.record.threshold { return }
+        guard hasNews.take() else { return }
+        isReported = true
+        open.submit(log.samples, context)
     }
 
     mutating func end(at end: UInt64, _ context: WatchdogContext) {
