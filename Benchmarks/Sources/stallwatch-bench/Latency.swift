@@ -81,7 +81,8 @@ enum SampleLatency {
             guard case .ended(let report) = event, let first = report.samples.first(where: { $0.stack != nil }) else {
                 return
             }
-            let late = first.atMilliseconds - report.thresholdMilliseconds + first.captureMicroseconds / 1000
+            // When the stack was copied.
+            let late = first.atMilliseconds - report.thresholdMilliseconds
             samples.withLock { $0[report.loop.turn] = .init(late: late, held: first.heldMicroseconds / 1000) }
         }
         let monitor = try StallMonitor(configuration)

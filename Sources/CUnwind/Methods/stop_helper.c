@@ -120,10 +120,12 @@ CUNWIND_BARE static int copy_and_release(cunwind_stop_request *request, int stat
     if (request->order.context_layout)
       cunwind_read_context(&request->context, request->order.context_layout, request->order.thread_pointer);
   }
-  if (is_wanted) request->copied_at = cunwind_now();
+  // Not after it: the thread that it releases may take this processor, and the helper waits for a turn.
+  uint64_t released = cunwind_now();
+  if (is_wanted) request->copied_at = released;
   call_ptrace(PTRACE_DETACH, request->order.tid, 0, signal_to_deliver);
   if (!is_wanted) return 0;
-  request->held_nanoseconds = cunwind_now() - unseen;
+  request->held_nanoseconds = released - unseen;
   if (failed == 0) read_target(request);
   if (failed == -ESRCH) return finish_with(request, CUNWIND_NO_SUCH_THREAD, 0);  // Killed while it was stopped.
   return failed == 0 ? finish_with(request, CUNWIND_OK, 0) : finish_with(request, CUNWIND_FAILED, -failed);

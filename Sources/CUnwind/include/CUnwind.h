@@ -160,7 +160,7 @@ typedef struct cunwind_async_callers {
 typedef struct cunwind_capture_info {
   int error;  ///< The errno of statuses that have one, else 0.
   /// The most time for which the thread was kept from running. Stop: from the last check that found it not stopped
-  /// until after its release. Signal: the time in the handler. The sum of both captures if there were two; 0: a read.
+  /// until its release. Signal: the time in the handler. The sum of both captures if there were two; 0: a read.
   uint64_t held_nanoseconds;
   uint64_t capture_nanoseconds;  ///< The duration of the whole call, on the caller's thread.
   uint64_t stack_bytes;          ///< The number of stack bytes copied.

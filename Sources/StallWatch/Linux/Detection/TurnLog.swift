@@ -80,6 +80,8 @@ struct TurnLog {
         var sample = context.sample(target, last, age: age, mayStop: mayStop(), mayWait: mayWait)
         let stack = try? sample.stack.get()
         if stack != nil { lastReading = reading }
+        // The capture may have waited for a processor before or after the copy.
+        if let copied = stack?.capturedAt, copied > start { sample.age = max(age, copied - start) }
         sample.used = reading.map { ($0.used, $0.used) }
         sample.slices = reading?.slices ?? 0
         return Inspection(sample: sample, reading: stack?.reading)

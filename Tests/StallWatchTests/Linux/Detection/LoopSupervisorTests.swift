@@ -55,6 +55,16 @@ import TestSupport
         #expect(world.states == [.ongoing, .ended], "the end is reported once")
     }
 
+    @Test mutating func `a sample has the time at which the stack was copied`() {
+        capturer.answer = { _ in
+            var stack = CapturedStack.stub([0x1000])
+            stack.capturedAt = Self.begin + Self.threshold + 3_000_000
+            return .success(stack)
+        }
+        _ = poll(at: Self.begin + Self.threshold)
+        #expect(world.records.withLock { $0.last?.samples.map(\.age) } == [Self.threshold + 3_000_000])
+    }
+
     /// The app may change the threshold while the first sample of a stall is taken, and later.
     @Test mutating func `a stall keeps the threshold that it was judged by`() {
         let longer = 4 * Self.threshold
