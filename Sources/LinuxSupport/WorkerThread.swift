@@ -13,16 +13,31 @@ package final class WorkerThread: @unchecked Sendable {
     private let isKept = Atomic<Bool>(false)
     private let isAbandoned = Atomic<Bool>(false)
     private let ended = Semaphore()
-    private static let running = Mutex<Set<Int32>>([])
+    /// Those that run, and the time on a CPU, in nanoseconds, and the waits of those that have ended.
+    private static let own = Mutex((running: Set<Int32>(), nanoseconds: UInt64(0), waits: UInt64(0)))
 
     /// The kernel ids of the monitors' own threads; a name would not tell them from unnamed threads of the program.
-    package static var ids: Set<Int32> { running.withLock { $0 } }
+    package static var ids: Set<Int32> { own.withLock { $0.running } }
+
+    /// The nanoseconds for which all of them have been on a CPU so far, and the number of their waits.
+    package static var use: (nanoseconds: UInt64, waits: UInt64) {
+        // One that ends meanwhile is not counted this time.
+        let own = own.withLock { $0 }
+        return own.running.map(use(of:)).reduce((own.nanoseconds, own.waits)) { ($0.0 &+ $1.0, $0.1 &+ $1.1) }
+    }
+
+    /// The same of one thread; zeros for what the system does not show.
+    private static func use(of thread: Int32) -> (UInt64, UInt64) {
+        var status = ByteCursor(readSmallFile("/proc/self/task/\(thread)/status") ?? "")
+        let waits = status.skip(pastLinePrefix: "voluntary_ctxt_switches:") ? status.number() : nil
+        return (cpuTime(of: thread) ?? 0, waits ?? 0)
+    }
 
     /// Counts the calling thread as a monitor's own while `body` runs.
     package static func asOwnThread<Result, Failure>(_ body: () throws(Failure) -> Result) throws(Failure) -> Result {
         let id = clinux_gettid()
-        let isNew = running.withLock { $0.insert(id).inserted }
-        defer { if isNew { running.withLock { _ = $0.remove(id) } } }
+        let isNew = own.withLock { $0.running.insert(id).inserted }
+        defer { if isNew { own.withLock { _ = $0.running.remove(id) } } }
         return try body()
     }
 
@@ -40,7 +55,12 @@ package final class WorkerThread: @unchecked Sendable {
         _ = Self.sharesHeap
         let run: @Sendable () -> Void = { [ended] in
             clinux_name_this_thread(name)
-            WorkerThread.asOwnThread(body)
+            WorkerThread.asOwnThread {
+                body()
+                // At once: nothing may take it for a thread of the program, or count it twice.
+                let (id, used) = (callingThread, Self.use(of: callingThread))
+                Self.own.withLock { $0 = ($0.running.subtracting([id]), $0.nanoseconds &+ used.0, $0.waits &+ used.1) }
+            }
             ended.post()
         }
         let start = Unmanaged.passRetained(OneShotTransfer(run))

@@ -2,6 +2,7 @@ internal import CUnwind
 import Glibc
 package import LinuxSupport
 package import StallReports
+import Synchronization
 
 /// Not thread-safe: only the watchdog uses it.
 package final class CUnwindEngine: CaptureEngine {
@@ -171,10 +172,14 @@ package final class CUnwindEngine: CaptureEngine {
         // The capture knows only the images of the last refresh.
         cunwind_engine_refresh_images(engine)
         var info = cunwind_capture_info()
-        switch call(&info) {
+        let status = call(&info)
+        var held = info.held_nanoseconds
+        defer { Self.count(held) }
+        switch status {
         case CUNWIND_OK:
             var captured =
                 hasReturned ? captured(method, info) : withAsyncCallers(of: probe.handle, method, info)
+            held = captured.heldNanoseconds
             captured.call = Self.call(info, hasReturned: method == .ptrace)
             captured.capturedAt = info.copied_at == 0 ? nil : info.copied_at
             addContext(to: &captured)
@@ -190,6 +195,17 @@ package final class CUnwindEngine: CaptureEngine {
         case CUNWIND_NOT_PENDING: throw .notPending
         default: throw .failed(errno: info.error)
         }
+    }
+
+    private static let allHolds = Mutex((count: 0, sum: UInt64(0), longest: UInt64(0)))
+
+    /// How often captures have kept a thread of this process from running, for how long in all and at most, in nanoseconds.
+    package static var holds: (count: Int, sum: UInt64, longest: UInt64) { allHolds.withLock { $0 } }
+
+    private static func count(_ hold: UInt64) {
+        // A thread that was only read was not held.
+        guard hold > 0 else { return }
+        allHolds.withLock { $0 = ($0.count + 1, $0.sum &+ hold, max($0.longest, hold)) }
     }
 
     package func images() -> ImageList {

@@ -10,7 +10,8 @@ package enum ControlRequest: String, Sendable {
     case stacks
     /// The Swift tasks, as ``ControlAnswer/tasks`` and ``ControlAnswer/report``.
     case tasks
-    /// What works for the monitor in its process, as ``ControlAnswer/capabilities`` and ``ControlAnswer/reportDirectory``.
+    /// What works for the monitor in its process, as ``ControlAnswer/capabilities`` and ``ControlAnswer/reportDirectory``,
+    /// and what it has cost, as ``ControlAnswer/cost``.
     case capabilities
 
     package static let version = 1
@@ -75,6 +76,8 @@ package struct ControlAnswer: Codable, Sendable {
     package var capabilities: Capabilities?
     /// The monitor's report directory, as the process sees it, with ``capabilities``; `nil` if it has none.
     package var reportDirectory: String?
+    /// What the monitor has cost, with ``capabilities``.
+    package var cost: MonitorCost?
     /// The reason for a refused or failed request: a sentence without its period.
     package var error: String?
 
@@ -132,4 +135,18 @@ package struct ControlAnswer: Codable, Sendable {
             sentence = report.why
         }
     }
+}
+
+/// What the monitors of a process have cost it so far, by their own clocks.
+///
+/// They do not measure the clock reads of the loops' turns, the helper process of each hold, and memory.
+package struct MonitorCost: Codable, Sendable, Equatable {
+    /// The time since the monitor started, and the times for which the monitors' threads and the process were on a CPU, in seconds.
+    package var (seconds, cpuSeconds, processCPUSeconds) = (0.0, 0.0, 0.0)
+    /// The number of the monitors' threads that run, of the waits of all so far, and of their open files of threads.
+    package var (threads, wakeUps, openFiles) = (0, 0, 0)
+    /// How often captures kept a thread from running, and for how long in all and at most, in microseconds.
+    package var (holds, heldMicroseconds, longestHoldMicroseconds) = (0, 0.0, 0.0)
+
+    package init() {}
 }

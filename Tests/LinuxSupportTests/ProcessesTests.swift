@@ -139,6 +139,14 @@ import Testing
         #expect(!WorkerThread.ids.contains(own))
     }
 
+    @Test func `what a monitor's thread has used stays counted after its end`() throws {
+        let (before, used) = (WorkerThread.use, UInt64(1_000_000))
+        let worker = try WorkerThread(name: "any name") { while threadTimeNow() < used {} }
+        worker.join()
+        // A thread of another test that ends meanwhile is not counted for a moment.
+        #expect(eventually { WorkerThread.use.nanoseconds >= before.nanoseconds + used })
+    }
+
     @Test func `a thread has settings of its own`() throws {
         #if arch(arm64)
             let upward: Int32 = 0x400000

@@ -34,6 +34,7 @@ import Testing
         #expect(text.contains("Deadlock\n") && text.contains("\"other-side\""), "\(text)")
         #expect(try Tool.run(["state", "\(host.pid)"]).contains("stalled for"))
         #expect(try Tool.run(["ps"]).contains("\(host.pid)  "))
+        #expect(try Tool.run(["doctor", "\(host.pid)"]).contains("\nCost in "))
     }
 
     @Test func `a starved pool does not delay the answer`() throws {

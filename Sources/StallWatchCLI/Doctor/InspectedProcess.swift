@@ -111,7 +111,7 @@ extension Diagnosis {
             capabilities: answer?.capabilities
                 ?? Capabilities(environment: HostProbe.environment(of: pid, status), features: []),
             source: answer?.capabilities == nil ? .outside : .monitor,
-            process: InspectedProcess(pid: pid, reportDirectory: answer?.reportDirectory))
+            process: InspectedProcess(pid: pid, reportDirectory: answer?.reportDirectory), cost: answer?.cost)
     }
 
     static func ofTool() -> Diagnosis {

@@ -45,6 +45,25 @@ import TextOutput
         #expect(SystemDescription(release: nil).distribution == "unknown")
     }
 
+    @Test func `costs are shown so far and for an hour`() {
+        var cost = MonitorCost()
+        (cost.seconds, cost.cpuSeconds, cost.processCPUSeconds) = (1_800, 1.5, 90)
+        (cost.threads, cost.wakeUps, cost.openFiles) = (4, 900, 1)
+        (cost.holds, cost.heldMicroseconds, cost.longestHoldMicroseconds) = (40, 2_000, 90)
+        var diagnosis = diagnosis([.read: .works()])
+        diagnosis.cost = cost
+        #expect(
+            text(diagnosis).contains(
+                """
+
+                Cost in 30 min 0 s: 1.50 s (3.00 s an hour) of CPU, of 1 min 30 s of the process; 900 (1800 an hour) wake-ups; \
+                40 (80 an hour) holds of a thread, 2 ms (4 ms an hour) in all, the longest 0.090 ms; now 4 threads and 1 open file
+
+                """))
+        diagnosis.cost?.seconds = 0
+        #expect(text(diagnosis).contains("\nCost in 0 ms: 1.50 s of CPU, "))
+    }
+
     @Test func `works, losses and remedies are listed`() {
         var outcomes = Dictionary(
             uniqueKeysWithValues: Capabilities.FeatureName.known.map { ($0, Capabilities.Outcome.notTried("not here")) }

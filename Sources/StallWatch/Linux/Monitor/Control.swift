@@ -15,6 +15,8 @@ extension LiveEngine {
         if request == .capabilities {
             let probe = capabilityProbe(mayUsePtrace: state.withLock { $0.mayUsePtrace })
             var answer = ControlAnswer(pid: getpid())
+            // Before the trials, which cost something, too.
+            answer.cost = cost
             answer.capabilities = probe.capabilities(loadsLibrary: false, runsTask: true)
             answer.reportDirectory = reportDirectory
             return answer

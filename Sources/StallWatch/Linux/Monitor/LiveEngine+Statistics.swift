@@ -48,6 +48,22 @@ extension LiveEngine {
         return loop
     }
 
+    /// What this monitor, and others of the process, have cost it so far.
+    var cost: MonitorCost {
+        let (use, holds, started) = (WorkerThread.use, CUnwindEngine.holds, state.withLock { $0.started })
+        var cost = MonitorCost()
+        cost.seconds = started.map { Double(monotonicNow() &- $0) / 1e9 } ?? 0
+        (cost.cpuSeconds, cost.processCPUSeconds) = (Double(use.nanoseconds) / 1e9, Double(processTimeNow()) / 1e9)
+        (cost.threads, cost.wakeUps) = (WorkerThread.ids.count, Int(clamping: use.waits))
+        let files = (directoryEntries("/proc/self/fd") ?? []).compactMap { readLink("/proc/self/fd/\($0.name)") }
+        // As a rule no other code opens these.
+        cost.openFiles = files.count { $0.hasPrefix("/proc/") && $0.contains("/task/") }
+        cost.holds = holds.count
+        cost.heldMicroseconds = Double(holds.sum) / 1_000
+        cost.longestHoldMicroseconds = Double(holds.longest) / 1_000
+        return cost
+    }
+
     /// Blocks the calling thread, and polls, so that neither the loops nor the watchdog pay for a caller that waits.
     func settle(_ labels: Set<String>, until deadline: UInt64) -> Bool {
         let loops = state.withLock { state in labels.flatMap { state.loops[$0]?.monitors ?? [] } }
