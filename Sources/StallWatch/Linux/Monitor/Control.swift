@@ -17,7 +17,7 @@ extension LiveEngine {
             var answer = ControlAnswer(pid: getpid())
             // Before the trials, which cost something, too.
             answer.cost = cost
-            answer.capabilities = probe.capabilities(loadsLibrary: false, runsTask: true)
+            answer.capabilities = probe.capabilities(loadsLibrary: false)
             answer.reportDirectory = reportDirectory
             return answer
         }

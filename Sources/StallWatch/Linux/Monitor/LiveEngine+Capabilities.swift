@@ -12,7 +12,7 @@ extension LiveEngine {
 
     func checkCapabilities() -> Capabilities {
         let probe = capabilityProbe(mayUsePtrace: state.withLock { $0.mayUsePtrace })
-        return probe.capabilities(loadsLibrary: true, runsTask: true)
+        return probe.capabilities(loadsLibrary: true)
     }
 }
 
@@ -23,13 +23,19 @@ struct CapabilityProbe: Sendable {
     /// Whether the monitor's engine has found that ptrace works; `nil` before the monitor has started.
     var mayUsePtrace: Bool?
 
-    /// Tries everything in some milliseconds, and stops no thread of the app; `loadsLibrary`: tries libdw, too; `runsTask`:
-    /// and the task pool, with an empty task.
-    func capabilities(loadsLibrary: Bool, runsTask: Bool = false) -> Capabilities {
-        if runsTask { PoolTasks.findPool() }
+    /// Tries everything in some milliseconds, and stops no thread of the app; `loadsLibrary`: tries libdw, too.
+    ///
+    /// At the monitor's start it runs no task, tries nothing optional that takes long, and makes a second capture engine only
+    /// if the monitor's own has found that ptrace is refused.
+    func capabilities(loadsLibrary: Bool, isAtStart: Bool = false) -> Capabilities {
+        if !isAtStart { PoolTasks.findPool() }
         let environment = HostProbe.environment()
-        var outcomes = HostProbe.sources()
-        outcomes.merge(CaptureProbe.outcomes(mayUsePtrace: mayUsePtrace)) { $1 }
+        var outcomes = HostProbe.sources(triesPageFaults: !isAtStart)
+        if isAtStart, mayUsePtrace == true {
+            outcomes[.read] = outcomes[.syscall]
+        } else {
+            outcomes.merge(CaptureProbe.outcomes(mayUsePtrace: mayUsePtrace)) { $1 }
+        }
         let symbols = SymbolProbe(executable: OwnExecutable.file, settings: symbolication)
         outcomes.merge(symbols.files()) { $1 }
         outcomes[.libdw] = symbols.libdw(isLoaded: loadsLibrary)

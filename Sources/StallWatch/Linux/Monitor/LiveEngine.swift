@@ -251,7 +251,7 @@ final class LiveEngine: MonitorEngine {
             }
             // Last: captures need what others have added meanwhile.
             JobThread.memory.add {
-                reporter.logDegradation(probe.capabilities(loadsLibrary: false))
+                reporter.logDegradation(probe.capabilities(loadsLibrary: false, isAtStart: true))
                 notice.post()
             }
         }

@@ -72,6 +72,16 @@ import Testing
         #expect(capabilities.environment.pid == getpid())
     }
 
+    @Test func `the start tries little, and misses nothing that works`() {
+        let later = probe().capabilities(loadsLibrary: false)
+        var probe = probe()
+        probe.mayUsePtrace = later[.ptrace]?.state == .works
+        let atStart = probe.capabilities(loadsLibrary: false, isAtStart: true)
+        #expect(atStart[.pageFaults]?.state == .notTried)
+        #expect((atStart[.ptrace]?.state == .notTried) == probe.mayUsePtrace)
+        #expect(atStart[.read]?.state == later[.read]?.state && atStart.isDegraded == later.isDegraded)
+    }
+
     @Test func `flushing is what the stores have found`() {
         #expect(probe(unflushed: nil).capabilities(loadsLibrary: false)[.flush]?.state == .notTried)
         #expect(probe(unflushed: []).capabilities(loadsLibrary: false)[.flush]?.state == .works)
