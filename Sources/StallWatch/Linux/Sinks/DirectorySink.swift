@@ -48,6 +48,8 @@ final class DirectorySink: Sink {
         }
     }
 
+    func checkReadiness() throws(StallWatchError) { try directory.check() }
+
     func finish() -> [StallWatchError] {
         newest.values.forEach(settle)
         for id in open { OpenReports.remove(id) }

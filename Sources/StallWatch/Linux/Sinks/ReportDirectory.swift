@@ -23,14 +23,30 @@ struct ReportDirectory: Sendable {
         }
         try makeDirectories(path)
         let (directory, owner) = (FixedDirectory(path), ProcessIdentity.writer)
-        let probe = Self.temporaryName(for: "stall-probe", of: owner)
-        flush = try throwing(.unwritableReports) { () throws(SystemError) in
-            let flush = try AtomicFile.write([], to: probe, in: directory)
-            try AtomicFile.remove(probe, in: directory)
-            return flush
-        }
+        flush = try throwing(.unwritableReports) { () throws(SystemError) in try Self.probe(directory, owner) }
         (self.directory, self.owner) = (directory, owner)
         lock = MonitorLock(in: directory, of: owner)
+    }
+
+    /// Checks that a report can be written, for which a directory that is missing is made, as by ``write(_:to:)``.
+    func check() throws(StallWatchError) {
+        do throws(SystemError) {
+            // As large as a report, which a full disk does not take.
+            _ = try Self.probe(directory, owner, [UInt8](repeating: 0, count: 64 << 10))
+        } catch  where error.errno == ENOENT {
+            try makeDirectories(path)
+        } catch {
+            throw StallWatchError(.unwritableReports, error)
+        }
+    }
+
+    private static func probe(
+        _ directory: FixedDirectory, _ owner: ProcessIdentity, _ bytes: [UInt8] = []
+    ) throws(SystemError) -> FileFlush {
+        let name = temporaryName(for: "stall-probe", of: owner)
+        let flush = try AtomicFile.write(bytes, to: name, in: directory)
+        try AtomicFile.remove(name, in: directory)
+        return flush
     }
 
     /// Tells other processes that reports of this one are being updated, until ``unlock()``.

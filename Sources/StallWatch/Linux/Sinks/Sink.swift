@@ -11,12 +11,16 @@ protocol Sink {
     /// Handles one delivery; may block. If it throws, a store's worker tries the delivery again later.
     func receive(_ delivery: Delivery) throws(StallWatchError)
 
+    /// Tries what the next report needs, as far as that can be tried without one.
+    func checkReadiness() throws(StallWatchError)
+
     /// Called once, after the last delivery; returns the errors of what was still to be written.
     func finish() -> [StallWatchError]
 }
 
 extension Sink {
     func start() {}
+    func checkReadiness() throws(StallWatchError) {}
     func finish() -> [StallWatchError] { [] }
 }
 

@@ -64,6 +64,23 @@ struct SinkSet: Sendable {
         wait(for: others.map { $0.barrier() }, Self.otherTimeLimit)
     }
 
+    /// Returns why sinks could not take a report now, as far as that shows without one, and which do not answer until a
+    /// deadline in monotonic nanoseconds.
+    func faults(until deadline: UInt64) -> [String] {
+        let faults = Mailbox<String>()
+        let barriers = all.map { worker in
+            worker.barrier { sink in
+                do throws(StallWatchError) { try sink.checkReadiness() } catch { faults.put(error.description) }
+            }
+        }
+        for barrier in barriers { barrier.wait(until: deadline &+ patience) }
+        for (worker, barrier) in zip(all, barriers) where !barrier.isReached {
+            faults.put("an output does not answer (thread \(worker.description.name))")
+        }
+        faults.close()
+        return Array(AnyIterator { faults.next() })
+    }
+
     /// Call it when a sink stops the monitor: ``finish()`` then does not wait for the calling thread.
     func abandonCurrent() {
         for worker in all { worker.abandonIfCurrent() }

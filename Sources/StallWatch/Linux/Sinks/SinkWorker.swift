@@ -28,7 +28,7 @@ final class SinkWorker: Sendable {
 
     private enum Item: Sendable {
         case delivery(Delivery)
-        case barrier(Barrier)
+        case call(@Sendable (any Sink) -> Void)
 
         var delivery: Delivery? {
             if case .delivery(let delivery) = self { delivery } else { nil }
@@ -65,9 +65,14 @@ final class SinkWorker: Sendable {
         if lost?.delivery?.id != nil { counts.add { $0.reportsLost += 1 } }
     }
 
-    func barrier() -> Barrier {
+    /// Queues a call with the sink, on its thread, and returns a barrier after it.
+    func barrier(_ call: @escaping @Sendable (any Sink) -> Void = { _ in }) -> Barrier {
         let barrier = Barrier()
-        if queue.put(.barrier(barrier)) != nil { barrier.reach() }
+        let item = Item.call { sink in
+            call(sink)
+            barrier.reach()
+        }
+        if queue.put(item) != nil { barrier.reach() }
         return barrier
     }
 
@@ -89,7 +94,7 @@ extension SinkWorker {
         while true {
             switch queue.next(until: retries.nextAttempt ?? .max) {
             case .delivery(let delivery): give(delivery, to: sink, &retries)
-            case .barrier(let barrier): barrier.reach()
+            case .call(let call): call(sink)
             case nil where queue.isDrained:
                 // When the monitor stops, retry failed deliveries once more.
                 retryFailed(sink, &retries)

@@ -211,6 +211,19 @@ import TestSupport
         #expect(directory.recover().map(\.id) == [report.id])
     }
 
+    @Test func `a directory that takes no report is found, and a check leaves nothing in it`() throws {
+        let path = scratch.path("stalls")
+        let directory = try ReportDirectory(path: path)
+        try directory.check()
+        #expect(directoryEntries(path)?.allSatisfy { [".", ".."].contains($0.name) } == true)
+        try #require(rmdir(path) == 0)
+        try directory.check()
+        #expect(FileStatus(path: path)?.isDirectory == true, "as for the next report")
+        try #require(rmdir(path) == 0)
+        _ = try scratch.write("stalls", "a file")
+        #expect(throws: StallWatchError.self) { try directory.check() }
+    }
+
     @Test func `reports stay in the directory, wherever its path leads`() throws {
         let (path, moved) = (scratch.path("stalls"), scratch.path("moved"))
         let directory = try ReportDirectory(path: path)

@@ -77,6 +77,40 @@ import TestSupport
         #expect(counts.current.reportsLost == 1)
     }
 
+    @Test func `a sink that does not return, or cannot write, is found`() throws {
+        let gate = Semaphore()
+        defer { gate.post() }
+        func sink(_ name: String, _ wait: @escaping @Sendable () -> Void, fails: Bool = false) -> SinkFactory {
+            { _, _ in
+                SinkDescription(name: name, events: [.ended]) { WaitingSink(wait: wait, fails: fails) }
+            }
+        }
+        let set = try SinkSet(
+            [sink("stuck") { gate.wait(until: endOfPatience) }, sink("free") {}, sink("full", {}, fails: true)],
+            counts: ReportCounts(), notices: SinkEventRelay(), extra: 0)
+        try set.start()
+        #expect(set.faults(until: endOfPatience) == ["no room"])
+        set.submit(.init(ended: Reporter.Settings.fixture().builder().report(of: .fixture())))
+        let faults = ["an output does not answer (thread stuck)", "no room"]
+        #expect(eventually { set.faults(until: monotonicNow() + 20_000_000).sorted() == faults })
+        gate.post()
+        set.finish(stores: endOfPatience, others: endOfPatience)
+        #expect(set.faults(until: endOfPatience) == [], "a sink that has ended does not keep its caller waiting")
+    }
+
+    private final class WaitingSink: Sink {
+        private let wait: @Sendable () -> Void
+        private let fails: Bool
+
+        init(wait: @escaping @Sendable () -> Void, fails: Bool) { (self.wait, self.fails) = (wait, fails) }
+
+        func receive(_ delivery: Delivery) throws(StallWatchError) { wait() }
+
+        func checkReadiness() throws(StallWatchError) {
+            if fails { throw StallWatchError(.unwritableReports, "no room") }
+        }
+    }
+
     @Test func aThrowingSinkIsCountedAndNotRetried() throws {
         let calls = Atomic<Int>(0)
         let box = Collected<StallReport>()
