@@ -58,6 +58,8 @@ struct PostureRun: Sendable {
     private(set) var reports: [StallReport] = []
     /// What the monitor could do; `nil` if it did not start.
     let capabilities: Capabilities?
+    /// What the monitor proves of itself at the end.
+    let proof: MonitorProof?
     /// What `stallwatch doctor` says in the same posture; `nil` if it failed.
     let diagnosis: Capabilities?
 
@@ -88,6 +90,9 @@ struct PostureRun: Sendable {
         let lines = result.output.split(separator: "\n")
         capabilities = lines.first { $0.hasPrefix("C ") }.flatMap {
             Capabilities(jsonData: Array($0.dropFirst(2).utf8))
+        }
+        proof = lines.first { $0.hasPrefix("P ") }.flatMap {
+            try? JSONDecoder().decode(MonitorProof.self, from: Data($0.dropFirst(2).utf8))
         }
         let stalls = lines.compactMap(Stall.init)
         interrupted = stalls.count { $0.isInterrupted }
@@ -190,7 +195,22 @@ extension PostureRun {
         return CapabilityClaims(capabilities: capabilities, reports: reports).contradictions
             + unseen.map { "\($0.rawValue) is not missing" }
             + unexplained.map { "\($0.name.rawValue) is missing without a loss" }
-            + different.map { "doctor does not find \($0.name.rawValue) \($0.state.rawValue)" }
+            + different.map { "doctor does not find \($0.name.rawValue) \($0.state.rawValue)" } + wrongProofs
+    }
+
+    /// Where the monitor proves more than its reports show.
+    ///
+    /// It may prove less: a busy machine disturbs it, and it wants a pipe's name, and files of /proc that the main loop's
+    /// thread may have open from before. Where /proc is another namespace's, that a thread computes shows now and then only.
+    private var wrongProofs: [String] {
+        guard let proof else { return ["no proof: \(output)"] }
+        return zip(Self.expected, cells).compactMap { expected, cell in
+            guard case .weaker(let what) = cell,
+                let trial = proof.trials.first(where: { $0.kind.rawValue == expected.name }), trial.faults.isEmpty,
+                posture.name != Posture.foreignProc.name || trial.kind != .cpu
+            else { return nil }
+            return "\(expected.name) is proved, and its report has \(what)"
+        } + proof.trials.flatMap(\.faults).filter { $0.contains("it is given as thread") }
     }
 
     static func matrix(_ runs: [PostureRun]) -> String {
@@ -213,12 +233,15 @@ extension PostureRun {
     }
 
     var notes: [String] {
-        zip(Self.expected, cells).compactMap { expected, cell in
-            switch cell {
-            case .right: nil
-            case .weaker(let what), .notJudged(let what), .wrong(let what): "\(posture.name), \(expected.name): \(what)"
+        let proved = proof.map { ["\(posture.name), proof: \($0.summary)"] } ?? []
+        return proved
+            + zip(Self.expected, cells).compactMap { expected, cell in
+                switch cell {
+                case .right: nil
+                case .weaker(let what), .notJudged(let what), .wrong(let what):
+                    "\(posture.name), \(expected.name): \(what)"
+                }
             }
-        }
     }
 }
 

@@ -28,6 +28,10 @@ extension StallMonitor.Configuration {
         /// They are captured one after another, right after the first sample. Capturing holds each running thread for
         /// some ten microseconds. The default is `false`. A report of a deadlock includes these stacks in any case.
         public var capturesAllThreads: Bool
+        /// Whether the log says right after the start if the monitor works: see ``StallMonitor/prove()``.
+        ///
+        /// Without a log, standard error does. The default is `false`.
+        public var provesAtStart: Bool
 
         /// Creates a group of settings.
         ///
@@ -37,16 +41,18 @@ extension StallMonitor.Configuration {
         ///   - pinnedThreshold: The time for which one task may keep a thread of the task pool; `nil` for any time.
         ///   - whenDebugged: The treatment of stalls while a debugger is attached.
         ///   - capturesAllThreads: Whether each report includes the stacks of the process's other threads.
+        ///   - provesAtStart: Whether the log says right after the start if the monitor works.
         public init(
             saturationThreshold: Duration? = .seconds(10), modeStarvation: ModeStarvation? = ModeStarvation(),
             pinnedThreshold: Duration? = .seconds(1), whenDebugged: DebuggerRule = .ignore,
-            capturesAllThreads: Bool = false
+            capturesAllThreads: Bool = false, provesAtStart: Bool = false
         ) {
             self.saturationThreshold = saturationThreshold
             self.modeStarvation = modeStarvation
             self.pinnedThreshold = pinnedThreshold
             self.whenDebugged = whenDebugged
             self.capturesAllThreads = capturesAllThreads
+            self.provesAtStart = provesAtStart
         }
     }
 

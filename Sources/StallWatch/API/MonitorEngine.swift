@@ -15,6 +15,7 @@ protocol MonitorEngine: Sendable {
     func makeReports() -> AsyncStream<StallReport>
     func checkHealth() -> HealthRecord
     func checkCapabilities() -> Capabilities
+    func prove() -> MonitorProof
 
     func beginPause()
     func endPause()
@@ -102,6 +103,11 @@ final class IdleEngine: MonitorEngine, @unchecked Sendable {
 
     func checkCapabilities() -> Capabilities {
         Capabilities(environment: Capabilities.Environment(pid: getpid()), features: [])
+    }
+
+    func prove() -> MonitorProof {
+        let reason = health == .off ? "is off: unset STALLWATCH" : "watches nothing on this platform"
+        return MonitorProof(obstacle: "the monitor \(reason)")
     }
 
     func beginPause() {}

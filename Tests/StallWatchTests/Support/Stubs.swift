@@ -51,6 +51,12 @@ final class ThreadSource: LoopSource {
     func target(of recorder: TurnRecorder) -> CaptureTarget { .thread(thread.load(ordering: .relaxed)) }
 }
 
+/// The source of a loop of a monitor's own.
+final class OwnSource: LoopSource {
+    let kind = LoopKind.probe
+    let receiver: StallReceiver? = { _ in }
+}
+
 extension LoopMonitor {
     static func stub(_ label: String, threshold: UInt64, _ source: any LoopSource) -> LoopMonitor {
         LoopMonitor(label: label, threshold: threshold, recorder: TurnRecorder(alarm: WatchdogAlarm()), source: source)

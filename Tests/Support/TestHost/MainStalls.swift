@@ -8,6 +8,8 @@ import StallWatch
 /// One stall of the main run loop for each main cause, one after another; prints the monitor's capabilities, and then a
 /// line for each stall: its name, its begin in microseconds since 1970, its duration and its thread's CPU time in
 /// microseconds, its page faults that went to a disk, and whether its call returned EINTR or early.
+///
+/// At the end it prints what the monitor proves of itself.
 struct MainStalls {
     private let monitor: StallMonitor
     /// Signalled by the main thread as it begins to wait for another thread, whose time begins then.
@@ -62,6 +64,7 @@ struct MainStalls {
         stall("epoll") { stalls_wait_in_epoll(Int32(duration)) }
         stall("paging") { touchPages(ofFile: file, for: duration) }
         FirstReport.wait(for: monitor)
+        tell("P \(String(decoding: try JSONEncoder().encode(monitor.prove()), as: UTF8.self))")
         monitor.stop()
         tell("S \(monitor.statistics.stalls)")
     }

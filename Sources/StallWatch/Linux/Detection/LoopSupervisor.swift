@@ -221,6 +221,6 @@ struct LoopSupervisor {
     mutating func suppress(_ reason: SuppressionReason) {
         guard !log.isSuppressed else { return }
         log.isSuppressed = true
-        context.suppressed.add(reason)
+        if loop.source.receiver == nil { context.suppressed.add(reason) }
     }
 }

@@ -36,6 +36,7 @@ extension StallRecord {
             description.mode = (loop.source as? RunLoopSource)?.modeName(poll.turn.mode)
         }
         self.init(kind, description, threshold: threshold, age: age)
+        receiver = loop.source.receiver
     }
 
     init(_ kind: Kind, _ loop: Loop, threshold: UInt64, age: UInt64) {

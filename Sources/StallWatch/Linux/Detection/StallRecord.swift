@@ -99,6 +99,8 @@ struct StallRecord: Sendable {
     var victims: StallReport.Victims?
     /// The process's tasks, of a dump of a hang; `nil` if they are not read.
     var tasks: CapturedTasks?
+    /// Receives the report in place of the outputs; `nil` for a stall of the app.
+    var receiver: StallReceiver?
 }
 
 /// What the watched loops did in the seconds before a stall, and what the others did during it.

@@ -164,7 +164,8 @@ final class Watchdog: Sendable {
             supervisors.append(LoopSupervisor(loop, context))
             schedule.add(loop.recorder)
         }
-        if !changes.added.isEmpty { context.loops += changes.added }
+        let added = changes.added.filter { $0.source.receiver == nil }
+        if !added.isEmpty { context.loops += added }
         guard !changes.removed.isEmpty else { return true }
         // Not by the label, with which a loop may have been added meanwhile.
         let removed = Set(changes.removed.map { ObjectIdentifier($0.recorder) })
@@ -194,7 +195,8 @@ final class Watchdog: Sendable {
     private func answer(_ requests: inout [ProgressRequest], _ supervisors: [LoopSupervisor]) {
         guard !requests.isEmpty else { return }
         let reading = ProgressReading(
-            loops: LoopProgress.merged(supervisors.map(\.progress)), time: now(), isPaused: pauses.isPaused
+            loops: LoopProgress.merged(supervisors.filter { $0.loop.source.receiver == nil }.map(\.progress)),
+            time: now(), isPaused: pauses.isPaused
         )
         for request in requests { request.answer(reading) }
         requests = []

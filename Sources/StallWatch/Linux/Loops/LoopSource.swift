@@ -27,7 +27,12 @@ protocol LoopSource: AnyObject, Sendable {
     var knownThread: Int32? { get }
 
     func remove()
+
+    /// Receives the final reports of a loop of the monitor's own, which are in no output and in no number; must not wait.
+    var receiver: StallReceiver? { get }
 }
+
+typealias StallReceiver = @Sendable (StallReport) -> Void
 
 extension LoopSource {
     var knownThread: Int32? { nil }
@@ -47,6 +52,8 @@ extension LoopSource {
     func isWaitingUnobserved() -> Bool { false }
 
     func remove() {}
+
+    var receiver: StallReceiver? { nil }
 }
 
 typealias LoopKind = StallReport.LoopKind

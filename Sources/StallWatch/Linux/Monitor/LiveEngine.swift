@@ -19,7 +19,7 @@ final class LiveEngine: MonitorEngine {
     struct Threads {
         let watchdog: WorkerThread
         let reporter: WorkerThread
-        /// Posted when the log says what reports lack, which it does not if the system has refused the thread; `nil` then.
+        /// Posted when the log says what reports lack and a proof has found; `nil` if the system has refused the thread.
         let notice: LinuxSupport.Semaphore?
     }
     struct State {
@@ -237,9 +237,9 @@ final class LiveEngine: MonitorEngine {
         facts["mainActorExecutor"] = MainActorExecutor.custom.map { "\(type(of: $0))" }
         reporter.logNotice(Self.startSentence(loops, directory: configuration.directory), facts)
         environment.announce(to: reporter)
-        let notice = LinuxSupport.Semaphore()
+        let (notice, proves) = (LinuxSupport.Semaphore(), configuration.detection.provesAtStart)
         // Here, and not on the caller: these take the dynamic linker's lock.
-        let begins = JobThread.memory.add { [reporter] in
+        let begins = JobThread.memory.add { [weak self, reporter] in
             _ = StallContext.calibration
             RunLoopLayout.learn()
             QueueItems.learn()
@@ -250,9 +250,14 @@ final class LiveEngine: MonitorEngine {
                     ["functions": unnamed.joined(separator: ", ")])
             }
             // Last: captures need what others have added meanwhile.
-            JobThread.memory.add {
+            JobThread.memory.add { [weak self] in
                 reporter.logDegradation(probe.capabilities(loadsLibrary: false, isAtStart: true))
-                notice.post()
+                let end = { @Sendable [weak self] in
+                    if proves, let proof = self?.prove() { reporter.announce("proof: \(proof.summary)") }
+                    notice.post()
+                }
+                // A proof would keep other jobs waiting for a second.
+                guard proves, (try? WorkerThread(name: "stallwatch-say", body: end)) != nil else { return end() }
             }
         }
         return Threads(

@@ -17,7 +17,6 @@ struct ReportNamer {
 
     mutating func report(_ draft: ReportDraft) {
         let (record, outlet, sinks) = (draft.record, outlet, outlet.sinks)
-        let isNew = !open.contains(record.id)
         let named = names.report(of: draft, unless: { outlet.limit.isOver }) { unfinished in
             guard record.state == .ongoing else { return }
             let report = outlet.prepared(unfinished)
@@ -25,6 +24,8 @@ struct ReportNamer {
         }
         guard var report = named ?? draft.report else { return }
         if named == nil { report.excuseMissingNames() }
+        if let receive = record.receiver { return receive(report) }
+        let isNew = !open.contains(record.id)
         let fingerprint = Fingerprint(report).text
         report.fingerprint = fingerprint
 

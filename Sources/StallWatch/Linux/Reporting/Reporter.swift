@@ -55,10 +55,11 @@ final class Reporter: Sendable {
         try outlet.sinks.start()
     }
 
-    /// Queues the newest state of a stall; never waits.
+    /// Queues the newest state of a stall, of one with a receiver only the end; never waits.
     func submit(_ record: StallRecord) {
+        guard record.receiver == nil || record.state != .ongoing else { return }
         queue(ReportDraft(record: record), in: arrivals)
-        guard record.state != .ongoing else { return }
+        guard record.state != .ongoing, record.receiver == nil else { return }
         // Counted here, so that a report lost later is still counted. The names of operations may be many.
         counts.add(
             stallOf: record.duration, on: record.kind == .overdue ? nil : record.loop.label, missed: record.missed)
@@ -160,10 +161,15 @@ final class Reporter: Sendable {
         while let draft = drafts.next(beforeWaiting: { namer.names.releaseMemory() }) { namer.report(draft) }
     }
 
+    /// Whether no record is on its way to the sinks; in this order: the first stage passes one on before it takes the next.
+    var isIdle: Bool { arrivals.isIdle && drafts.isIdle }
+
+    /// Why outputs could not take a report now: see ``SinkSet/faults(until:)``.
+    func faults(until deadline: UInt64) -> [String] { outlet.sinks.faults(until: deadline) }
+
     /// Waits until the sinks have all records so far, up to ``SinkSet/storeTimeLimit`` more; returns `false` then.
     func settle(until deadline: UInt64) -> Bool {
-        // In this order: the first stage passes its record on before it takes the next one.
-        while !arrivals.isIdle || !drafts.isIdle {
+        while !isIdle {
             guard monotonicNow() < deadline else { return false }
             nap()
         }

@@ -55,6 +55,16 @@ import TestSupport
         #expect(world.states == [.ongoing, .ended], "the end is reported once")
     }
 
+    @Test mutating func `a turn of the monitor's own is not counted`() {
+        let own = LoopMonitor.stub("own", threshold: Self.threshold, OwnSource())
+        supervisor = LoopSupervisor(own, context)
+        supervisor.suppress(.debugger)
+        #expect(world.suppressed.current == SuppressionCounts())
+        own.recorder.beginTurn(at: Self.begin)
+        _ = poll(at: Self.begin + Self.threshold)
+        #expect(world.records.withLock { $0.map { $0.receiver != nil } } == [true])
+    }
+
     @Test mutating func `a sample has the time at which the stack was copied`() {
         capturer.answer = { _ in
             var stack = CapturedStack.stub([0x1000])

@@ -261,6 +261,13 @@ extension Array {
         }
     }
 
+    @Test func `an answer has no loop of the monitor's own`() throws {
+        try withWatchdog(["a"]) { watchdog, _ in
+            watchdog.add([.stub("own", threshold: 50_000_000, OwnSource())])
+            #expect(watchdog.readProgress(until: endOfPatience)?.loops.map(\.label) == ["a"])
+        }
+    }
+
     @Test func `a watchdog that does not run gives no answer`() {
         let watchdog = Watchdog(options: WatchdogOptions()) { _ in }
         #expect(watchdog.readProgress(until: monotonicNow() + 10_000_000) == nil)

@@ -43,6 +43,22 @@ import Testing
         monitor.stop()
     }
 
+    @Test func `a monitor that does not run, or is paused, says why it proves nothing`() throws {
+        let monitor = try makeMonitor()
+        #expect(monitor.prove().summary == "the monitor does not run: start it, and ask before it is stopped")
+        try monitor.start()
+        let pause = monitor.beginPause()
+        let paused = monitor.prove()
+        #expect(paused.summary == "the monitor is paused: end the pause first")
+        #expect(paused.trials.isEmpty && !paused.isWhole)
+        pause.end()
+        monitor.stop()
+        #expect(monitor.prove().faults.count == 1)
+        let off = try StallMonitor(
+            .init(outputs: []), environment: MonitorEnvironment(["STALLWATCH": "off"], isSecure: false))
+        #expect(off.prove().summary == "the monitor is off: unset STALLWATCH")
+    }
+
     @Test func aRunningMonitorKeepsItselfUntilItStops() throws {
         weak var remains: LiveEngine?
         func run() throws {

@@ -40,6 +40,22 @@ import TestSupport
         await stream.reduce(into: []) { $0.append($1) }
     }
 
+    @Test func `a stall of the monitor's own goes to who caused it, and nowhere else`() async throws {
+        let (outputs, own) = (Collected<StallReport>(), Collected<StallReport>())
+        let reporter = try reporter([.closure(outputs.add), .directory(scratch.path)])
+        let stream = reporter.streams.stream()
+        var record = StallRecord.fixture(function: 3, state: .ongoing)
+        record.receiver = own.add
+        reporter.submit(record)
+        reporter.submit(record.after(milliseconds: 150))
+        try run(reporter)
+        #expect(own.all.map(\.state) == [.ended] && own.all.first?.durationMilliseconds == 150)
+        #expect(own.all.first?.frames.map(\.symbol) == ["work3"])
+        #expect(reporter.counts.current == MonitorStatistics() && reporter.counts.byLoop.isEmpty)
+        #expect(outputs.all.isEmpty && scratch.names.filter(StallReport.isFileName).isEmpty)
+        #expect(await reports(stream).isEmpty)
+    }
+
     @Test func `turns that were over when the watchdog looked are reported and counted`() async throws {
         let reporter = try reporter()
         let stream = reporter.streams.stream()

@@ -1,0 +1,106 @@
+import Foundation
+import Glibc
+import InMemoryLogging
+import LinuxSupport
+import Logging
+import StallReports
+import TestSupport
+import Testing
+
+@testable import StallWatch
+
+/// A monitor proves itself in this process.
+///
+/// A machine that is short of CPU may disturb single proofs, and not all of them.
+@Suite(.serialized) struct ProofTests {
+    private let scratch = TemporaryDirectory.ofTest()
+
+    private func withMonitor(
+        _ outputs: [ReportOutput], provesAtStart: Bool = false, _ body: (StallMonitor) throws -> Void
+    ) throws {
+        let monitor = try StallMonitor(
+            .init(outputs: outputs, detection: .init(provesAtStart: provesAtStart)), environment: .none)
+        try monitor.start()
+        defer { monitor.stop() }
+        try body(monitor)
+    }
+
+    @Test func `a proof is whole, and leaves nothing behind`() throws {
+        let reports = Collected<StallReport>()
+        try withMonitor([.directory(scratch.path), .closure(reports.add)]) { monitor in
+            var proofs: [MonitorProof] = []
+            #expect(
+                eventually {
+                    proofs.append(monitor.prove())
+                    return proofs.last?.isWhole == true
+                }, "\(proofs.map(\.summary))")
+            let held = proofs.last?.trials.first { $0.kind == .cpu }?.heldMicroseconds ?? 0
+            #expect(held > 0, "a thread that computes has to be held")
+            #expect(monitor.statistics.stalls == 0 && monitor.statistics.loops.isEmpty)
+            #expect(monitor.checkHealth().loops.isEmpty)
+        }
+        #expect(reports.all.isEmpty && scratch.names.filter { !$0.hasPrefix(".") }.isEmpty)
+    }
+
+    @Test func `proofs leave no thread and no file`() throws {
+        func entries(_ directory: String) -> Int { directoryEntries(directory)?.count ?? 0 }
+        try withMonitor([]) { monitor in
+            _ = monitor.prove()
+            let (threads, files) = (entries("/proc/self/task"), entries("/proc/self/fd"))
+            for _ in 0..<5 { _ = monitor.prove() }
+            #expect(eventually { entries("/proc/self/task") <= threads + 1 })
+            #expect(eventually { entries("/proc/self/fd") <= files + 2 })
+        }
+    }
+
+    @Test func `a directory that takes no report is found out`() throws {
+        let path = scratch.path("reports")
+        try withMonitor([.directory(path)]) { monitor in
+            try FileManager.default.removeItem(atPath: path)
+            _ = try scratch.write("reports", "a file")
+            let proof = monitor.prove()
+            #expect(!proof.isWhole && proof.faults.contains { $0.contains(path) }, "\(proof.summary)")
+        }
+    }
+
+    @Test func `an output that does not return is found out`() throws {
+        let (gate, isStuck) = (Semaphore(), Semaphore())
+        defer { gate.post() }
+        let stuck = ReportOutput.closure { _ in
+            isStuck.post()
+            gate.wait(until: endOfPatience)
+        }
+        try withMonitor([stuck]) { monitor in
+            let probe = LoopProbe(label: "probe")
+            try monitor.watch(.probe(probe), threshold: .milliseconds(5))
+            probe.beginTurn()
+            usleep(50_000)
+            probe.endTurn()
+            #expect(isStuck.wait(until: endOfPatience))
+            let proof = monitor.prove()
+            #expect(proof.faults.contains { $0.hasPrefix("an output does not answer") }, "\(proof.summary)")
+            gate.post()
+        }
+    }
+
+    @Test func `a proof at the start is a line of the log`() throws {
+        let log = InMemoryLogHandler()
+        try withMonitor([.log(Logger(label: "test") { _ in log })], provesAtStart: true) { _ in
+            #expect(eventually { log.entries.contains { "\($0.message)".hasPrefix("proof: ") } })
+        }
+    }
+
+    @Test func `what a monitor costs grows with what it does`() throws {
+        try withMonitor([]) { monitor in
+            let engine = try #require(monitor.engine as? LiveEngine)
+            let before = engine.cost
+            // A proof may fail here; its threads use CPU, and wait, in any case.
+            _ = monitor.prove()
+            let after = engine.cost
+            #expect(after.cpuSeconds > before.cpuSeconds && after.wakeUps > before.wakeUps)
+            #expect(after.seconds > before.seconds && after.processCPUSeconds > before.processCPUSeconds)
+            #expect(after.threads >= 2 && after.openFiles > 0)
+            #expect(after.longestHoldMicroseconds <= after.heldMicroseconds)
+        }
+    }
+}
