@@ -13,6 +13,8 @@ package enum ControlRequest: String, Sendable {
     /// What works for the monitor in its process, as ``ControlAnswer/capabilities`` and ``ControlAnswer/reportDirectory``,
     /// and what it has cost, as ``ControlAnswer/cost``.
     case capabilities
+    /// What the monitor finds of stalls that it causes itself, as ``ControlAnswer/proof``.
+    case proof
 
     package static let version = 1
     private static let word = "stallwatch"
@@ -78,6 +80,8 @@ package struct ControlAnswer: Codable, Sendable {
     package var reportDirectory: String?
     /// What the monitor has cost, with ``capabilities``.
     package var cost: MonitorCost?
+    /// What was proved; `nil` unless the request was ``ControlRequest/proof``.
+    package var proof: MonitorProof?
     /// The reason for a refused or failed request: a sentence without its period.
     package var error: String?
 

@@ -62,6 +62,7 @@ struct StallWatchCommand: ParsableCommand {
               stallwatch tasks 4700                  its Swift tasks, and what they await
               stallwatch watch                       its loops and stalls on a live screen
               stallwatch doctor                      what works here, and what to set
+              stallwatch doctor notes --prove        whether its monitor finds stalls
               stallwatch health /run/notes/health    whether it makes progress, for probes
 
             With a path instead of a command, or with nothing, the tool shows `top`. On a terminal, a text that is longer than \

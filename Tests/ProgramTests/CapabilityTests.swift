@@ -28,6 +28,13 @@ import TestSupport
         let text = try Tool.run(["doctor", "\(host.pid)"])
         #expect(text.contains("Missing: capture by ptrace (Operation not permitted)\n"))
         #expect(text.contains("\n    set:  systemd: SystemCallFilter=ptrace on a line of its own\n"))
+        // There a thread that computes is captured by a signal, and a proof says so.
+        let isProven = eventually(every: 100) {
+            let text = try? Tool.run(["doctor", "--prove", "--json", "\(host.pid)"])
+            let proof = text.flatMap { try? Tool.decode(Tool.Diagnosis.self, $0) }?.proof
+            return proof?.isWhole == true && proof?.trials.first { $0.kind == .cpu }?.method == .signal
+        }
+        #expect(isProven)
     }
 
     /// There /proc/self/exe is the dynamic linker.

@@ -37,6 +37,21 @@ import Testing
         #expect(try Tool.run(["doctor", "\(host.pid)"]).contains("\nCost in "))
     }
 
+    /// A busy machine may disturb single proofs.
+    @Test func `the monitor of a deadlocked process proves itself`() throws {
+        let host = try TestHost.control("deadlock", in: directory)
+        #expect(waitForStall(of: "main", in: host))
+        let before = try loops(of: host).mapValues(\.stalls)
+        var text = ""
+        let isWhole = eventually(every: 100) {
+            let output = try? Tool.shell("$TOOL doctor \(host.pid) --prove")
+            text = output?.text ?? ""
+            return output?.status == 0
+        }
+        #expect(isWhole && text.contains("\nProved by stalls of the monitor's own"), "\(text)")
+        #expect(try loops(of: host).mapValues(\.stalls) == before)
+    }
+
     @Test func `a starved pool does not delay the answer`() throws {
         let host = try TestHost.control("pool", in: directory)
         #expect(waitForStall(of: "tasks", in: host))
@@ -62,6 +77,8 @@ import Testing
         let off = try Tool.shell("$TOOL state \(host.pid)")
         #expect(off.status == 1)
         #expect(off.text.contains("has no control socket: set control = .socket(directory:)"), "\(off.text)")
+        let proof = try Tool.shell("$TOOL doctor --prove \(host.pid)")
+        #expect(proof.status == 1 && proof.text == off.text, "\(proof.text)")
         // Not the tests' own process: other tests in it start monitors.
         let sleeper = Command(program: "/bin/sleep", arguments: ["600"]).process()
         try sleeper.run()

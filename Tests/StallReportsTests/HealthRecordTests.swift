@@ -92,7 +92,7 @@ import Testing
 }
 
 @Suite struct ControlRequestTests {
-    @Test(arguments: [ControlRequest.state, .watch, .stacks, .tasks, .capabilities])
+    @Test(arguments: [ControlRequest.state, .watch, .stacks, .tasks, .capabilities, .proof])
     func `a request is read as it is sent`(
         request: ControlRequest
     ) throws {

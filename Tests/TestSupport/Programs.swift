@@ -53,6 +53,7 @@ package enum Tool {
         package let source: String
         package let capabilities: Capabilities
         package let process: Process?
+        package let proof: MonitorProof?
     }
 
     package struct Top: Decodable {

@@ -8,6 +8,7 @@ struct DoctorCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "doctor",
         abstract: "Say what works here, what reports lack, and what to set.",
+        usage: "stallwatch doctor [<process>] [--prove] [<options>]",
         discussion: """
             Without a process, the tool tries what a program that is started like it could do. With one, it asks \
             the monitor in that process, whose configuration has to set control = .socket(directory:); without a socket it \
@@ -15,12 +16,15 @@ struct DoctorCommand: ParsableCommand {
             its user or as root.
 
             Every missing feature comes with its loss and with the flags, packages or versions that would give it. A monitor \
-            also says what it has cost since its start, by its own clocks: several monitors in a process count together, and \
-            neither memory, nor the clock reads in the loops' turns, nor the helper process of each hold (0.1 ms of CPU) \
-            is measured. Exit status: 1 when there is no such process or no monitor in it, 77 when it is another user's.
+            also says what it has cost since its start, by its own clocks; neither memory, nor the clock reads in the loops' \
+            turns, nor the helper process of each hold (0.1 ms of CPU) is measured. With --prove it stalls a loop of its own \
+            four times, by sleep, a lock, computing and a pipe, and compares what it finds with what happened: that takes a \
+            second, under a CPU quota up to ten. No output gets these stalls. Exit status: 1 when there is no such process \
+            or no monitor in it, and when the proof fails; 77 when it is another user's.
 
             Examples:
               stallwatch doctor notes
+              stallwatch doctor notes --prove
               stallwatch doctor
               docker exec notes stallwatch doctor --json
               stallwatch doctor --report >system.md
@@ -33,6 +37,9 @@ struct DoctorCommand: ParsableCommand {
     @Flag(help: "Print Markdown for an issue about another system: also its distribution, C library and Swift.")
     var report = false
 
+    @Flag(help: "Let the monitor in a process, by default the only one, prove that it finds and explains stalls.")
+    var prove = false
+
     @OptionGroup var output: TextOrJSONOptions
 
     func validate() throws {
@@ -41,7 +48,9 @@ struct DoctorCommand: ParsableCommand {
     }
 
     func run() throws {
-        let diagnosis = try process.map { try Diagnosis(ofProcess: InspectedProcess.pid(of: $0)) } ?? Diagnosis.ofTool()
+        let diagnosis =
+            process == nil && !prove
+            ? Diagnosis.ofTool() : try Diagnosis(ofProcess: InspectedProcess.pid(of: process), proves: prove)
         if report {
             let system = SystemDescription(release: readSmallFile("/etc/os-release"))
             try StandardOutput.write(system.markdown(diagnosis))
@@ -49,6 +58,7 @@ struct DoctorCommand: ParsableCommand {
             try output.write(diagnosis) { diagnosis.text(for: $0) }
         }
         if let process = diagnosis.process, !process.isMonitored { throw process.notMonitored }
+        if diagnosis.proof?.isWhole == false { throw ExitCode(CommandFailure.Status.nothing.rawValue) }
     }
 }
 
@@ -109,6 +119,7 @@ struct Diagnosis: Encodable, Equatable {
     var source: Source
     var process: InspectedProcess?
     var cost: MonitorCost?
+    var proof: MonitorProof?
 }
 
 extension Diagnosis {
@@ -129,6 +140,7 @@ extension Diagnosis {
         }
         lines += notTried(capabilities.features.filter { $0.state == .notTried })
         lines += ["", conclusion]
+        if let proof { lines += [""] + text(proof, terminal) }
         return lines.map { Self.wrapped($0, to: terminal) }.joined(separator: "\n") + "\n"
     }
 
@@ -183,6 +195,13 @@ extension Diagnosis {
             + "\(hourly(cost.heldMicroseconds / 1_000, \.duration)) in all, the longest "
             + "\((cost.longestHoldMicroseconds / 1_000).duration); now \(counted(cost.threads, "thread", "threads")) and "
             + "\(counted(cost.openFiles, "open file", "open files"))"
+    }
+
+    private func text(_ proof: MonitorProof, _ terminal: Terminal) -> [String] {
+        let verdict = proof.isWhole ? terminal.style("Proved", .green) : terminal.style("Not proved", .red)
+        let found = proof.trials.map(\.summary) + proof.faults
+        return ["\(verdict) by stalls of the monitor's own, with \(proof.cpuMilliseconds.duration) of CPU:"]
+            + found.map { Self.indentation + $0.printable }
     }
 
     private func missing(_ feature: Capabilities.Feature, _ terminal: Terminal) -> [String] {

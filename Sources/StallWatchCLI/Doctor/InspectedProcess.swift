@@ -101,17 +101,19 @@ extension InspectedProcess {
 }
 
 extension Diagnosis {
-    /// What the monitor in a process finds; without a control socket, what /proc shows.
-    init(ofProcess pid: Int32) throws(CommandFailure) {
+    /// What the monitor in a process finds; without a control socket, what /proc shows, unless the monitor has to prove itself.
+    init(ofProcess pid: Int32, proves: Bool) throws(CommandFailure) {
         let status = try InspectedProcess.status(of: pid)
         var client = ControlClient(pid: pid)
         client.knownPath = client.socketPath
-        let answer = client.knownPath == nil ? nil : try client.answer(to: .capabilities)
+        let answer = client.knownPath == nil && !proves ? nil : try client.answer(to: .capabilities)
+        let proof = proves ? try client.answer(to: .proof).proof : nil
         self.init(
             capabilities: answer?.capabilities
                 ?? Capabilities(environment: HostProbe.environment(of: pid, status), features: []),
             source: answer?.capabilities == nil ? .outside : .monitor,
-            process: InspectedProcess(pid: pid, reportDirectory: answer?.reportDirectory), cost: answer?.cost)
+            process: InspectedProcess(pid: pid, reportDirectory: answer?.reportDirectory), cost: answer?.cost,
+            proof: proof)
     }
 
     static func ofTool() -> Diagnosis {

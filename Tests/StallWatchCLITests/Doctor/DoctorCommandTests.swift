@@ -64,6 +64,27 @@ import TextOutput
         #expect(text(diagnosis).contains("\nCost in 0 ms: 1.50 s of CPU, "))
     }
 
+    @Test func `a proof is a line for each stall, after the conclusion`() {
+        var sleep = MonitorProof.Trial(.sleep)
+        (sleep.delayMilliseconds, sleep.method) = (0.614, .read)
+        var proof = MonitorProof()
+        (proof.trials, proof.cpuMilliseconds) = ([sleep], 12)
+        var diagnosis = diagnosis([.read: .works()])
+        diagnosis.proof = proof
+        #expect(
+            text(diagnosis).hasSuffix(
+                """
+
+                Proved by stalls of the monitor's own, with 12 ms of CPU:
+                    sleep: right, 0.6 ms after the threshold, captured by read
+
+                """))
+        diagnosis.proof?.trials.append(MonitorProof.Trial(.pipe, fault: "there is no report"))
+        diagnosis.proof?.faults = ["/reports is full"]
+        let end = "captured by read\n    pipe: there is no report\n    /reports is full\n"
+        #expect(text(diagnosis).contains("\nNot proved by ") && text(diagnosis).hasSuffix(end))
+    }
+
     @Test func `works, losses and remedies are listed`() {
         var outcomes = Dictionary(
             uniqueKeysWithValues: Capabilities.FeatureName.known.map { ($0, Capabilities.Outcome.notTried("not here")) }

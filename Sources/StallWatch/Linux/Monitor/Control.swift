@@ -21,6 +21,12 @@ extension LiveEngine {
             answer.reportDirectory = reportDirectory
             return answer
         }
+        if request == .proof {
+            let proof = prove()
+            var answer = ControlAnswer(pid: getpid(), error: proof.trials.isEmpty ? proof.summary : nil)
+            answer.proof = proof
+            return answer
+        }
         do throws(StallWatchError) {
             if case .tasks = request { return try TaskInspection(configuration: configuration).answer() }
             // The begin of the turn that a stall's report would have just begun to describe.
