@@ -356,7 +356,7 @@ builds: install ## Run the scenarios in a debug, a release, a static and a strip
 	Tests/Programs/scenario-builds.sh
 
 .PHONY: bench
-bench: install ## Measure what StallWatch costs beside the alternatives: about 15 minutes on an otherwise idle machine
+bench: install ## Measure what StallWatch costs beside the alternatives: about 20 minutes on an otherwise idle machine
 	$(BUILD) --package-path Benchmarks -c release
 	$(SWIFT) package --package-path Benchmarks benchmark --format markdown --no-progress
 	"$$($(SWIFT) build --package-path Benchmarks -c release --show-bin-path)/stallwatch-bench"

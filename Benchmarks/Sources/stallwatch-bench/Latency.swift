@@ -28,6 +28,8 @@ enum SampleLatency {
                 ("StallWatch's sample", samples.later),
                 ("the same, when one stall comes right after another", withoutPause.later),
                 ("the same, of the first \(firstStalls) stalls of a process", samples.first),
+                ("the stalls without a monitor", unwatched(pause: pause)),
+                ("the same, one right after another", unwatched(pause: 0)),
                 ("a thread that sleeps until then", sleeping().map { .init(late: $0, held: nil) }),
             ]
         )
@@ -41,15 +43,20 @@ enum SampleLatency {
             title: "The same beside \(busyThreads) threads that compute",
             [
                 ("StallWatch's sample", try sampling(pause: pause).later),
+                ("the stalls without a monitor", unwatched(pause: pause)),
                 ("a thread that sleeps until then", sleeping().map { .init(late: $0, held: nil) }),
             ]
         )
     }
 
     /// What is known of a stall's first sample, in milliseconds; `late` is `nil` if it has no stack.
+    ///
+    /// `paused` is the longest time for which the stalled thread did not run, by its own clock: it includes what the hold does
+    /// not, as when the watchdog or the reporter ran on its processor.
     private struct Sampled {
         var late: Double?
         var held: Double?
+        var paused: Double?
     }
 
     private static func table(title: String, _ rows: [(String, [Sampled])]) -> Table {
@@ -57,14 +64,17 @@ enum SampleLatency {
             title: title,
             columns: [
                 "what", "with a stack", "p50, ms", "p90, ms", "p99, ms", "most, ms", "held p50, ms", "held p99, ms",
-                "held most, ms",
+                "held most, ms", "paused p50, ms", "paused p99, ms",
             ],
             rows: rows.map { name, samples in
                 let late = samples.compactMap(\.late)
                 let held = samples.compactMap(\.held)
-                let lateness = [50, 90, 99, 100].map { Samples(late).percentile($0).digits(2) }
+                let paused = samples.compactMap(\.paused)
+                let lateness = [50, 90, 99, 100].map { late.isEmpty ? "" : Samples(late).percentile($0).digits(2) }
                 let holding = [50, 99, 100].map { held.isEmpty ? "" : Samples(held).percentile($0).digits(3) }
-                return [name, "\(late.count) of \(samples.count)"] + lateness + holding
+                let pauses = [50, 99].map { paused.isEmpty ? "" : Samples(paused).percentile($0).digits(2) }
+                let stacks = late.isEmpty ? "" : "\(late.count) of \(samples.count)"
+                return [name, stacks] + lateness + holding + pauses
             }
         )
     }
@@ -88,22 +98,36 @@ enum SampleLatency {
         let monitor = try StallMonitor(configuration)
         try monitor.watch(.probe(probe))
         try monitor.start()
+        var pauses: [Double] = []
         for _ in 0..<(firstStalls + stalls) {
-            stall(probe)
+            pauses.append(stall(probe))
             sleep(until: now() + pause)
         }
         // Delivers every report before it returns.
         monitor.stop()
         let all = samples.withLock { $0 }
-        let turns = (1...UInt64(firstStalls + stalls)).map { all[$0] ?? Sampled() }
+        let turns = zip(UInt64(1)..., pauses).map { turn, paused in
+            var sampled = all[turn] ?? Sampled()
+            sampled.paused = paused
+            return sampled
+        }
         return (Array(turns.prefix(firstStalls)), Array(turns.dropFirst(firstStalls)))
     }
 
-    /// Stalls on CPU, long enough for the sample.
-    private static func stall(_ probe: LoopProbe) {
+    /// Stalls that no monitor watches: the control of the pauses.
+    private static func unwatched(pause: UInt64) -> [Sampled] {
+        let probe = LoopProbe(label: "unwatched")
+        return (0..<stalls).map { _ in
+            defer { sleep(until: now() + pause) }
+            return Sampled(paused: stall(probe))
+        }
+    }
+
+    /// Stalls on CPU, long enough for the sample; returns the thread's longest pause, in milliseconds.
+    private static func stall(_ probe: LoopProbe) -> Double {
         probe.beginTurn()
-        compute(until: now() + 30_000_000)
-        probe.endTurn()
+        defer { probe.endTurn() }
+        return Double(compute(until: now() + 30_000_000)) / 1e6
     }
 
     /// Sleeps until the given time of CLOCK_MONOTONIC, in nanoseconds.
@@ -114,8 +138,16 @@ enum SampleLatency {
         }
     }
 
-    private static func compute(until end: UInt64) {
-        while now() < end {}
+    /// Computes, and returns the longest time between two readings of the clock, in nanoseconds.
+    @discardableResult
+    private static func compute(until end: UInt64) -> UInt64 {
+        var (last, longest) = (now(), UInt64(0))
+        while last < end {
+            let next = now()
+            longest = max(longest, next - last)
+            last = next
+        }
+        return longest
     }
 
     /// Returns how late another thread wakes, in milliseconds, while this one is on CPU as in a stall.
