@@ -3,7 +3,7 @@ import StackCapture
 /// Decides which threads of a pool are *pinned*: one task keeps such a thread, so that no other task gets it.
 ///
 /// A pure value. Every look has the threads that run a task of the pool. A thread is pinned if it has the same task at all
-/// looks of a time over the threshold, and from look to look
+/// looks of a time over the threshold, and from look to look, but for those that meet it ready with hardly any CPU time,
 /// - is *blocked*: it waits at each look, and has hardly used a CPU since the last one. A thread that has not run at all is in
 ///   one wait, which is proof. A call may also wake again and again. A thread that is ready and has no CPU is not blocked;
 /// - or is *computing*: it has used a CPU, or was ready to, for a quarter of the time, while the oldest item that waits in the
@@ -144,7 +144,11 @@ struct PinDetector {
             if kept.isPinned { actions.append(.check(thread: sighting.thread)) } else { kept.begin(at: now) }
             return
         }
-        if hold == nil { return kept.begin(at: now) }
+        guard let hold else {
+            // A call that wakes again and again may be met awake, and a thread that computes without its CPU.
+            if isIdle { kept.looks -= 1 } else { kept.begin(at: now) }
+            return
+        }
         if kept.hold != nil, kept.hold != hold {
             kept.begin(at: last)
             kept.isOneWait = !hasRun
@@ -163,7 +167,7 @@ struct PinDetector {
         actions.append(
             .begin(
                 Pin(
-                    thread: sighting.thread, task: sighting.task, pool: sighting.pool, hold: hold ?? .blocked,
+                    thread: sighting.thread, task: sighting.task, pool: sighting.pool, hold: hold,
                     first: kept.first, uncertainty: kept.uncertainty)))
     }
 }

@@ -86,6 +86,19 @@ import Testing
         #expect(!detector.hasDoubts)
     }
 
+    @Test mutating func `a blocked call that is met awake goes on to block`() throws {
+        look(1, Thread(share: 0.01))
+        let first = now
+        for _ in 1..<Self.unproven {
+            look(1, Thread(share: 0.01))
+            #expect(look(1, Thread(state: "R", share: 0.01)).isEmpty, "it shows nothing")
+        }
+        #expect(look(1, Thread(share: 0.2)).isEmpty, "it does something else")
+        look(Self.unproven - 1, Thread(share: 0.01))
+        let pin = try #require(Self.pin(look(1, Thread(share: 0.01))))
+        #expect(pin.hold == .blocked && pin.first.time > first)
+    }
+
     /// A task that sleeps in a call at most of the looks, and awaits in between.
     @Test mutating func `a task that is back at each second look is not pinned`() {
         for _ in 1...50 {
