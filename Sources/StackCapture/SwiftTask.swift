@@ -226,6 +226,8 @@ package struct SwiftTaskMemory {
             return traces.finalize()
         }
         for word in [Word.flags, Word.idHigh, Word.resumeFunction, Word.resumeContext] { traces.combine(words[word]) }
+        // One that has not begun has no variables: the words behind its first frame are others' of the heap.
+        guard adapter == 0 || words[Word.resumeFunction] != adapter else { return traces.finalize() }
         var context = words[Word.resumeContext]
         for _ in 0..<Self.traced.frames {
             guard context != 0, let frame = memory.words(at: context, count: Self.traced.words) else { break }

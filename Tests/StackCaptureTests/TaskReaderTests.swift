@@ -133,7 +133,7 @@ import Testing
     }
 
     @Test func `a job that has run has other traces`() {
-        func traces(_ changes: [UInt64: UInt64] = [:], at address: UInt64 = 0x1000) -> Int {
+        func traces(_ changes: [UInt64: UInt64] = [:], at address: UInt64 = 0x1000, adapter: UInt64 = 0) -> Int {
             // The waiting function's frame, and that of its caller.
             var memory: [UInt64: UInt64] = [:]
             for frame in [0x3000, 0x3800] as [UInt64] {
@@ -141,13 +141,16 @@ import Testing
             }
             memory[0x3000] = 0x3800
             memory = Self.sound.merging(memory) { $1 }.merging(changes) { $1 }
-            return SwiftTaskMemory(Words(memory), metadata: 0xabc0).traces(at: address)
+            return SwiftTaskMemory(Words(memory), metadata: 0xabc0, adapter: adapter).traces(at: address)
         }
         #expect(traces() == traces() && traces() != 0)
         // A new task, another function, a variable of it, one of its caller.
         for change in [0x1020: 8 << 32, 0x1038: 0x78, 0x3018: 5, 0x3820: 5] as [UInt64: UInt64] {
             #expect(traces([change.key: change.value]) != traces())
         }
+        // Of a task that has not begun, what is behind its first frame is not its own.
+        #expect(traces([0x3018: 5], adapter: 0x77) == traces(adapter: 0x77))
+        #expect(traces([0x1038: 0x78], adapter: 0x77) != traces(adapter: 0x77))
         // Priorities, and what no function has.
         for change in [0x1060: 0x4016, 0x3900: 5] as [UInt64: UInt64] {
             #expect(traces([change.key: change.value]) == traces())
