@@ -126,8 +126,8 @@ extension StallReport.Cause {
 
     private func lockWait(_ lock: StallReport.Lock, _ names: CauseNames) -> String {
         let name = lock.kind.named(lock.label)
-        // The C library's inner functions, some of which have no other frame, tell a reader nothing.
-        let call = names.call.flatMap { $0.hasPrefix("__") ? nil : $0 }
+        // The C library's inner functions, and its call of any system call, which may have no other frame, tell nothing.
+        let call = names.call.flatMap { $0.hasPrefix("__") || $0 == "syscall" ? nil : $0 }
         if let end = lockWords[lock.kind]?.end {
             let left = lock.entries.map { "\($0) enter\($0 == 1 ? "() has" : "()s have") no leave() yet" }
             let address = lock.address.map { " at \($0)" } ?? ""

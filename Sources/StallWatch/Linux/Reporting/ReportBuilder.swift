@@ -162,7 +162,8 @@ struct ReportTables {
             var described = StallReport.Frame(
                 image: Self.index(of: entry, in: &images, &imageIndices),
                 offset: .init(address &- image.base), function: callout, symbol: callout,
-                isInApp: isInApp, kind: frame.kind == .code ? .code : .asyncCaller)
+                isInApp: isInApp && callout == nil, kind: frame.kind == .code ? .code : .asyncCaller)
+            if callout != nil { described.isRuntimeFrame = true }
             if frame.isUncertain { described.isUncertain = true }
             if frame.kind == .taskStart { described.isTaskStart = true }
             return Self.index(of: described, in: &frames, &frameIndices)
