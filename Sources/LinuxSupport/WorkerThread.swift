@@ -13,17 +13,34 @@ package final class WorkerThread: @unchecked Sendable {
     private let isKept = Atomic<Bool>(false)
     private let isAbandoned = Atomic<Bool>(false)
     private let ended = Semaphore()
-    /// Those that run, and the time on a CPU, in nanoseconds, and the waits of those that have ended.
-    private static let own = Mutex((running: Set<Int32>(), nanoseconds: UInt64(0), waits: UInt64(0)))
+    /// What is known of all of them in a process.
+    private struct Own {
+        let process = getpid()
+        /// When this was first asked for, in monotonic nanoseconds.
+        let since = monotonicNow()
+        var running: Set<Int32> = []
+        /// The time on a CPU, in nanoseconds, and the waits of those that have ended.
+        var (nanoseconds, waits) = (UInt64(0), UInt64(0))
+    }
+    private static let own = Mutex(Own())
+
+    private static func withOwn<Result: Sendable>(_ body: (inout Own) -> Result) -> Result {
+        own.withLock { own in
+            // A child has none of its parent's threads (fork(2)).
+            if own.process != getpid() { own = Own() }
+            return body(&own)
+        }
+    }
 
     /// The kernel ids of the monitors' own threads; a name would not tell them from unnamed threads of the program.
-    package static var ids: Set<Int32> { own.withLock { $0.running } }
+    package static var ids: Set<Int32> { withOwn { $0.running } }
 
-    /// The nanoseconds for which all of them have been on a CPU so far, and the number of their waits.
-    package static var use: (nanoseconds: UInt64, waits: UInt64) {
+    /// The nanoseconds for which all of them have been on a CPU since a moment in monotonic nanoseconds, before the first one
+    /// began, and the number of their waits.
+    package static var use: (nanoseconds: UInt64, waits: UInt64, since: UInt64) {
         // One that ends meanwhile is not counted this time.
-        let own = own.withLock { $0 }
-        return own.running.map(use(of:)).reduce((own.nanoseconds, own.waits)) { ($0.0 &+ $1.0, $0.1 &+ $1.1) }
+        let (running, ended) = withOwn { ($0.running, ($0.nanoseconds, $0.waits, $0.since)) }
+        return running.map(use(of:)).reduce(ended) { ($0.0 &+ $1.0, $0.1 &+ $1.1, $0.2) }
     }
 
     /// The same of one thread; zeros for what the system does not show.
@@ -36,8 +53,8 @@ package final class WorkerThread: @unchecked Sendable {
     /// Counts the calling thread as a monitor's own while `body` runs.
     package static func asOwnThread<Result, Failure>(_ body: () throws(Failure) -> Result) throws(Failure) -> Result {
         let id = clinux_gettid()
-        let isNew = own.withLock { $0.running.insert(id).inserted }
-        defer { if isNew { own.withLock { _ = $0.running.remove(id) } } }
+        let isNew = withOwn { $0.running.insert(id).inserted }
+        defer { if isNew { withOwn { _ = $0.running.remove(id) } } }
         return try body()
     }
 
@@ -59,7 +76,10 @@ package final class WorkerThread: @unchecked Sendable {
                 body()
                 // At once: nothing may take it for a thread of the program, or count it twice.
                 let (id, used) = (callingThread, Self.use(of: callingThread))
-                Self.own.withLock { $0 = ($0.running.subtracting([id]), $0.nanoseconds &+ used.0, $0.waits &+ used.1) }
+                Self.withOwn { own in
+                    own.running.remove(id)
+                    (own.nanoseconds, own.waits) = (own.nanoseconds &+ used.0, own.waits &+ used.1)
+                }
             }
             ended.post()
         }

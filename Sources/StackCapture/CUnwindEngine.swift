@@ -197,15 +197,21 @@ package final class CUnwindEngine: CaptureEngine {
         }
     }
 
-    private static let allHolds = Mutex((count: 0, sum: UInt64(0), longest: UInt64(0)))
+    private static let allHolds = Mutex((process: getpid(), count: 0, sum: UInt64(0), longest: UInt64(0)))
 
-    /// How often captures have kept a thread of this process from running, for how long in all and at most, in nanoseconds.
-    package static var holds: (count: Int, sum: UInt64, longest: UInt64) { allHolds.withLock { $0 } }
+    /// How often captures that were answered in time have kept a thread of this process from running, for how long in all and
+    /// at most, in nanoseconds.
+    package static var holds: (count: Int, sum: UInt64, longest: UInt64) { count(0) }
 
-    private static func count(_ hold: UInt64) {
-        // A thread that was only read was not held.
-        guard hold > 0 else { return }
-        allHolds.withLock { $0 = ($0.count + 1, $0.sum &+ hold, max($0.longest, hold)) }
+    @discardableResult
+    private static func count(_ hold: UInt64) -> (count: Int, sum: UInt64, longest: UInt64) {
+        allHolds.withLock { all in
+            // Those before a fork were the parent's.
+            if all.process != getpid() { all = (getpid(), 0, 0, 0) }
+            // A thread that was only read was not held.
+            if hold > 0 { all = (all.process, all.count + 1, all.sum &+ hold, max(all.longest, hold)) }
+            return (all.count, all.sum, all.longest)
+        }
     }
 
     package func images() -> ImageList {

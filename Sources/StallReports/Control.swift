@@ -145,7 +145,8 @@ package struct ControlAnswer: Codable, Sendable {
 ///
 /// They do not measure the clock reads of the loops' turns, the helper process of each hold, and memory.
 package struct MonitorCost: Codable, Sendable, Equatable {
-    /// The time since the monitor started, and the times for which the monitors' threads and the process were on a CPU, in seconds.
+    /// The time since the first monitor was made, and the times for which the monitors' threads and the process were on a CPU, in
+    /// seconds.
     package var (seconds, cpuSeconds, processCPUSeconds) = (0.0, 0.0, 0.0)
     /// The number of the monitors' threads that run, of the waits of all so far, and of their open files of threads.
     package var (threads, wakeUps, openFiles) = (0, 0, 0)

@@ -42,6 +42,18 @@ import Testing
         #expect(reports.all.isEmpty && scratch.names.filter { !$0.hasPrefix(".") }.isEmpty)
     }
 
+    @Test func `one proof is made at a time`() throws {
+        try withMonitor([]) { monitor in
+            let proofs = Collected<MonitorProof>()
+            let threads = try (0..<2).map { _ in try WorkerThread(name: "proof") { proofs.add(monitor.prove()) } }
+            for thread in threads { thread.join() }
+            // On a machine that is short of CPU the second may begin after the first.
+            let refused = proofs.all.filter { $0.trials.isEmpty }
+            #expect(refused.count <= 1 && refused.allSatisfy { $0.summary.hasPrefix("another proof is under way") })
+            #expect(monitor.prove().trials.count == MonitorProof.Kind.allCases.count)
+        }
+    }
+
     @Test func `proofs leave no thread and no file`() throws {
         func entries(_ directory: String) -> Int { directoryEntries(directory)?.count ?? 0 }
         try withMonitor([]) { monitor in

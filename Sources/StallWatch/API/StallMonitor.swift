@@ -177,10 +177,11 @@ public final class StallMonitor: Sendable {
     /// A loop of the monitor's own sleeps, waits for a lock, computes and reads a pipe, each time for 160 ms with a threshold of
     /// 100 ms. The watchdog, captures and rules are those of the app's loops; no output, number or hook gets the reports.
     ///
-    /// A call takes a second, under a CPU quota more, and 12 seconds at the very most: do not make it on a watched loop. It
-    /// uses a CPU for some 300 ms. The watched threads pay nothing.
+    /// A call takes a second, under a CPU quota more, and 15 seconds at the very most: do not make it on a watched loop or in an
+    /// output. It uses a CPU for some 300 ms, which a quota takes from the watched threads; nothing else does.
     ///
-    /// - Returns: What was found. Of a monitor that does not run, or is paused, there is one fault, and no stall.
+    /// - Returns: What was found. Of a monitor that does not run, is paused or proves itself already, there is one fault, and no
+    ///   stall.
     public func prove() -> MonitorProof { engine.prove() }
 }
 

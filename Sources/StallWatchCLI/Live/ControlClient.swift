@@ -4,8 +4,8 @@ import StallReports
 import TextOutput
 
 struct ControlClient {
-    /// The longest time until the answer to a slow request, in nanoseconds: a capture of all threads has 10 s.
-    private static let slowAnswerTime: UInt64 = 15_000_000_000
+    /// The longest time until the answer to a slow request, in nanoseconds: a capture of all threads has 10 s, a proof 15 s.
+    private static let slowAnswerTime: UInt64 = 20_000_000_000
     private static let answerTime: UInt64 = 3_000_000_000
 
     let pid: Int32

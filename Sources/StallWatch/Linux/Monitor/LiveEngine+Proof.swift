@@ -5,43 +5,67 @@ import StallReports
 import Synchronization
 
 extension LiveEngine {
-    /// The time for names in a proof, in nanoseconds: a large program's under a CPU quota; the tool waits longer.
-    private static let proofLimit: UInt64 = 10_000_000_000
-    /// The longest wait for the watchdog, and for all outputs, in nanoseconds.
+    /// The time for stalls and their names, in nanoseconds: of a large program under a CPU quota; the tool waits longer.
+    private static let proofLimit: UInt64 = 8_000_000_000
+    /// The longest wait for the watchdog, in nanoseconds.
     private static let answerLimit: UInt64 = 1_000_000_000
+    /// How often a stall is caused at most until it is found as it was: the machine, or a quota, may hide one.
+    private static let attempts = 3
+    /// The descriptors that have to be free: those of a pipe, of captures and of a report.
+    private static let descriptors = 16
 
-    private var isRunning: Bool { if case .running = state.withLock({ $0.phase }) { true } else { false } }
+    var isRunning: Bool { if case .running = state.withLock({ $0.phase }) { true } else { false } }
+
+    /// Why a proof that began at a moment cannot be made; `nil` if it can.
+    private func obstacle(since began: UInt64) -> MonitorProof? {
+        if watchdog.pauses.isPaused { return MonitorProof(obstacle: "the monitor is paused: end the pause first") }
+        if !isRunning {
+            return MonitorProof(obstacle: "the monitor does not run: start it, and ask before it is stopped")
+        }
+        let wasPaused = watchdog.pauses.countingFrom(at: monotonicNow()) > began
+        return wasPaused ? MonitorProof(obstacle: "the monitor was paused meanwhile: ask again") : nil
+    }
 
     func prove() -> MonitorProof {
-        guard !watchdog.pauses.isPaused else {
-            return MonitorProof(obstacle: "the monitor is paused: end the pause first")
+        let began = monotonicNow()
+        if let obstacle = obstacle(since: began) { return obstacle }
+        guard startedBy.load(ordering: .relaxed) == getpid() else {
+            return MonitorProof(obstacle: "this process was forked from the monitor's: make a monitor of its own")
         }
-        let deadline = monotonicNow() &+ Self.proofLimit
+        guard hasDescriptors(for: Self.descriptors) else {
+            return MonitorProof(obstacle: "there are few free descriptors: raise the limit on open files (ulimit -n)")
+        }
+        let deadline = began &+ Self.proofLimit
+        let outputs = SinkSet.storeTimeLimit &+ SinkSet.otherTimeLimit
         // The thread of the call may be one that captures cannot see.
-        let proof = WorkerThread.value(until: deadline &+ 2 * Self.answerLimit) { [self] in
+        let proof = WorkerThread.value(until: deadline &+ Self.answerLimit &+ outputs) { [self] in
+            guard !isProving.exchange(true, ordering: .acquiring) else {
+                return MonitorProof(obstacle: "another proof is under way: ask again in some seconds")
+            }
+            defer { isProving.store(false, ordering: .releasing) }
             var proof = MonitorProof()
             let before = (own: threadTimeNow(), all: WorkerThread.use.nanoseconds)
-            // A monitor that is stopped meanwhile does not wait for the rest.
-            for kind in MonitorProof.Kind.allCases where isRunning {
-                let trial = trial(kind, until: deadline)
-                // The machine may have disturbed it.
-                proof.trials.append(trial.faults.isEmpty || !isRunning ? trial : self.trial(kind, until: deadline))
+            for kind in MonitorProof.Kind.allCases {
+                // A monitor that is stopped meanwhile does not wait for the rest.
+                for attempt in 1...Self.attempts where obstacle(since: began) == nil {
+                    let trial = trial(kind, isFirst: attempt == 1, until: deadline)
+                    if attempt == 1 { proof.trials.append(trial) } else { proof.trials[proof.trials.count - 1] = trial }
+                    if trial.faults.isEmpty || monotonicNow() > deadline { break }
+                }
             }
-            guard isRunning else {
-                return MonitorProof(obstacle: "the monitor does not run: start it, and ask before it is stopped")
-            }
-            proof.faults = reporter.faults(until: monotonicNow() &+ Self.answerLimit)
+            if let obstacle = obstacle(since: began) { return obstacle }
+            proof.faults = reporter.faults()
             // This thread computes on purpose.
-            let used = WorkerThread.use.nanoseconds &- before.all
-            proof.cpuMilliseconds = milliseconds(used &- min(threadTimeNow() &- before.own, used))
+            let (all, own) = (WorkerThread.use.nanoseconds, threadTimeNow() &- before.own)
+            proof.cpuMilliseconds = milliseconds(all - min(all, before.all &+ own))
             return proof
         }
         return proof ?? MonitorProof(obstacle: "the proof took too long, or the system refused it a thread")
     }
 
-    private func trial(_ kind: MonitorProof.Kind, until deadline: UInt64) -> MonitorProof.Trial {
+    private func trial(_ kind: MonitorProof.Kind, isFirst: Bool, until deadline: UInt64) -> MonitorProof.Trial {
         do throws(SystemError) {
-            let source = try ProofLoop(kind)
+            let source = try ProofLoop(kind, isLong: !isFirst)
             let loop = LoopMonitor(
                 label: "proof", threshold: ProofLoop.threshold, recorder: TurnRecorder(alarm: watchdog.alarm),
                 source: source)
@@ -72,27 +96,38 @@ extension LiveEngine {
 private final class ProofLoop: LoopSource {
     /// In nanoseconds: short, so that a proof is, and long against the delays of a busy machine.
     static let threshold: UInt64 = 100_000_000
-    static let stallTime = threshold / 5 * 8
+    /// The time for which the owner of the lock may have no CPU, as under a quota, in nanoseconds.
+    private static let patience: UInt64 = 1_000_000_000
 
     let kind = LoopKind.probe
     private let way: MonitorProof.Kind
-    private let pipe: (read: Int32, write: Int32)
+    private let stallTime: UInt64
+    private let pipe: (read: KeptDescriptor, write: KeptDescriptor)?
     private let lock = Mutex(())
     private let holder = Atomic<Int32>(0)
+    /// When the stall ends, in monotonic nanoseconds.
+    private let end = Atomic<UInt64>(0)
     private let received = Mutex<StallReport?>(nil)
 
-    init(_ way: MonitorProof.Kind) throws(SystemError) {
+    /// A long one outlasts the time for which a quota, or other threads, may keep the watchdog from its CPU.
+    init(_ way: MonitorProof.Kind, isLong: Bool) throws(SystemError) {
         self.way = way
+        stallTime = isLong ? Self.threshold * 4 : Self.threshold / 5 * 8
+        guard way == .pipe else {
+            pipe = nil
+            return
+        }
         var ends: [Int32] = [-1, -1]
         let status = clinux_pipe(&ends)
-        pipe = (ends[0], ends[1])
         guard status == 0 else { throw SystemError("a pipe cannot be created", errno: status) }
+        pipe = (KeptDescriptor(ends[0]), KeptDescriptor(ends[1]))
         // A read has to wait.
-        _ = fcntl(pipe.read, F_SETFL, 0)
+        _ = fcntl(ends[0], F_SETFL, 0)
     }
 
     deinit {
-        for end in [pipe.read, pipe.write] where end >= 0 { close(end) }
+        pipe?.read.close()
+        pipe?.write.close()
     }
 
     var report: StallReport? { received.withLock { $0 } }
@@ -102,20 +137,22 @@ private final class ProofLoop: LoopSource {
 
     /// Stalls on the calling thread, and returns for how long, in nanoseconds.
     func stall(_ recorder: TurnRecorder) throws(SystemError) -> UInt64 {
-        let end = monotonicNow() &+ Self.stallTime
         let isHeld = Semaphore()
         let other = try WorkerThread(name: "stallwatch-try") { [self] in
             holder.store(callingThread, ordering: .relaxed)
             lock.withLock { _ in
+                let end = monotonicNow() &+ stallTime
+                self.end.store(end, ordering: .relaxed)
                 isHeld.post()
                 sleepInProof(until: end)
             }
-            _ = writeAll([0], to: pipe.write)
+            if let end = pipe?.write, end.isOpen { _ = writeAll([0], to: end.number) }
         }
-        defer { other.finish(until: monotonicNow() &+ Self.stallTime) }
-        guard isHeld.wait(until: end &- Self.threshold) else {
+        defer { other.finish(until: monotonicNow() &+ stallTime) }
+        guard isHeld.wait(until: monotonicNow() &+ Self.patience) else {
             throw SystemError("a new thread gets no CPU in time")
         }
+        let end = end.load(ordering: .relaxed)
         recorder.rememberThread()
         let began = monotonicNow()
         recorder.beginTurn(at: began)
@@ -135,8 +172,10 @@ private final class ProofLoop: LoopSource {
     @inline(never) @discardableResult private func lockInProof() -> Bool { lock.withLock { _ in true } }
 
     @inline(never) @discardableResult private func pipeInProof() -> Bool {
-        var (byte, count): (UInt8, Int) = (0, 0)
-        repeat { count = read(pipe.read, &byte, 1) } while count < 0 && errno == EINTR
+        var (byte, count): (UInt8, Int) = (0, -1)
+        // The program may have closed it, and given its number to another file.
+        guard let end = pipe?.read, end.isOpen else { return false }
+        repeat { count = read(end.number, &byte, 1) } while count < 0 && errno == EINTR
         return count == 1
     }
 }

@@ -48,11 +48,11 @@ extension LiveEngine {
         return loop
     }
 
-    /// What this monitor, and others of the process, have cost it so far.
+    /// What the monitors of the process have cost it so far.
     var cost: MonitorCost {
-        let (use, holds, started) = (WorkerThread.use, CUnwindEngine.holds, state.withLock { $0.started })
+        let (use, holds) = (WorkerThread.use, CUnwindEngine.holds)
         var cost = MonitorCost()
-        cost.seconds = started.map { Double(monotonicNow() &- $0) / 1e9 } ?? 0
+        cost.seconds = Double(monotonicNow() &- use.since) / 1e9
         (cost.cpuSeconds, cost.processCPUSeconds) = (Double(use.nanoseconds) / 1e9, Double(processTimeNow()) / 1e9)
         (cost.threads, cost.wakeUps) = (WorkerThread.ids.count, Int(clamping: use.waits))
         let files = (directoryEntries("/proc/self/fd") ?? []).compactMap { readLink("/proc/self/fd/\($0.name)") }

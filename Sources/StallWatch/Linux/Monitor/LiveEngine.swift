@@ -40,6 +40,7 @@ final class LiveEngine: MonitorEngine {
     let state = Mutex(State())
     let watchdog: Watchdog
     let reporter: Reporter
+    let isProving = Atomic<Bool>(false)
     let operations: OperationWatch
     let healthSource: HealthSource
     let statisticsFiles: [FixedFile]
@@ -48,7 +49,7 @@ final class LiveEngine: MonitorEngine {
     private let healthReporter: HealthReporter?
     private let control = Mutex<ControlService?>(nil)
     /// The process that has started the monitor; 0 for none.
-    private let startedBy = Atomic<pid_t>(0)
+    let startedBy = Atomic<pid_t>(0)
     let latestStalls = LatestStalls()
 
     /// Creates an engine of a checked configuration; throws if an output or the health file cannot be written.
@@ -253,7 +254,10 @@ final class LiveEngine: MonitorEngine {
             JobThread.memory.add { [weak self] in
                 reporter.logDegradation(probe.capabilities(loadsLibrary: false, isAtStart: true))
                 let end = { @Sendable [weak self] in
-                    if proves, let proof = self?.prove() { reporter.announce("proof: \(proof.summary)") }
+                    // Of a monitor that was stopped meanwhile nothing is wrong.
+                    if proves, let proof = self?.prove(), self?.isRunning == true {
+                        reporter.announce("proof: \(proof.summary)")
+                    }
                     notice.post()
                 }
                 // A proof would keep other jobs waiting for a second.

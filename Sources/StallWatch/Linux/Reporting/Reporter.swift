@@ -164,8 +164,11 @@ final class Reporter: Sendable {
     /// Whether no record is on its way to the sinks; in this order: the first stage passes one on before it takes the next.
     var isIdle: Bool { arrivals.isIdle && drafts.isIdle }
 
-    /// Why outputs could not take a report now: see ``SinkSet/faults(until:)``.
-    func faults(until deadline: UInt64) -> [String] { outlet.sinks.faults(until: deadline) }
+    /// Why outputs could not take a report now: see ``SinkSet/faults(stores:others:)``.
+    func faults() -> [String] {
+        let now = monotonicNow()
+        return outlet.sinks.faults(stores: now &+ SinkSet.storeTimeLimit, others: now &+ SinkSet.otherTimeLimit)
+    }
 
     /// Waits until the sinks have all records so far, up to ``SinkSet/storeTimeLimit`` more; returns `false` then.
     func settle(until deadline: UInt64) -> Bool {

@@ -32,6 +32,14 @@ final class NDJSONFile: Sink {
         return FileFlush(descriptor)
     }
 
+    func checkReadiness() throws(StallWatchError) {
+        do throws(StallWatchError) {
+            unlock(try openLocked())
+        } catch  where error.errno == ENOENT {
+            try check()
+        }
+    }
+
     /// Of the file that has the name now.
     private var status: FileStatus? { FileStatus(path: file.name, in: file.directory) }
 
@@ -227,12 +235,25 @@ final class NDJSONStream: Sink {
 
     func finish() -> [StallWatchError] { suppressed.errors(of: write) }
 
-    private func write(_ report: StallReport) throws(StallWatchError) {
-        let bytes = (isCut ? [UInt8(ascii: "\n")] : []) + report.jsonLine()
+    func checkReadiness() throws(StallWatchError) {
         guard file.kept.isOpen else {
             throw StallWatchError(
                 .unwritableReports, "the program has closed the duplicate of descriptor \(file.number): leave it open")
         }
+        // A pipe without a reader, and a closed connection (poll(2)).
+        var state = pollfd(fd: file.kept.number, events: Int16(POLLOUT), revents: 0)
+        if poll(&state, 1, 0) > 0, Int32(state.revents) & POLLERR != 0 { throw unwritable(EPIPE) }
+    }
+
+    private func unwritable(_ reason: Int32) -> StallWatchError {
+        StallWatchError(
+            .unwritableReports, "descriptor \(file.number) cannot be written: its reader has gone or reads nothing",
+            errno: reason)
+    }
+
+    private func write(_ report: StallReport) throws(StallWatchError) {
+        try checkReadiness()
+        let bytes = (isCut ? [UInt8(ascii: "\n")] : []) + report.jsonLine()
         let deadline = monotonicNow() &+ Self.timeLimit
         var left = bytes[...]
         while !left.isEmpty {
@@ -245,9 +266,7 @@ final class NDJSONStream: Sink {
             if reason == EINTR { continue }
             if reason == EAGAIN, UnixSocket.wait(for: file.kept.number, POLLOUT, until: deadline) { continue }
             if left.count < bytes.count { isCut = true }
-            throw StallWatchError(
-                .unwritableReports, "descriptor \(file.number) cannot be written: its reader has gone or reads nothing",
-                errno: reason)
+            throw unwritable(reason)
         }
         isCut = false
     }

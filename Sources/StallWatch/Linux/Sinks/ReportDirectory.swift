@@ -30,11 +30,14 @@ struct ReportDirectory: Sendable {
 
     /// Checks that a report can be written, for which a directory that is missing is made, as by ``write(_:to:)``.
     func check() throws(StallWatchError) {
+        // As large as a report, which a full disk does not take.
+        let bytes = [UInt8](repeating: 0, count: 64 << 10)
         do throws(SystemError) {
-            // As large as a report, which a full disk does not take.
-            _ = try Self.probe(directory, owner, [UInt8](repeating: 0, count: 64 << 10))
+            _ = try Self.probe(directory, owner, bytes)
         } catch  where error.errno == ENOENT {
             try makeDirectories(path)
+            directory.reopen()
+            _ = try throwing(.unwritableReports) { () throws(SystemError) in try Self.probe(directory, owner, bytes) }
         } catch {
             throw StallWatchError(.unwritableReports, error)
         }

@@ -66,14 +66,12 @@ struct SinkSet: Sendable {
 
     /// Returns why sinks could not take a report now, as far as that shows without one, and which do not answer until a
     /// deadline in monotonic nanoseconds.
-    func faults(until deadline: UInt64) -> [String] {
+    func faults(stores storeDeadline: UInt64, others otherDeadline: UInt64) -> [String] {
         let faults = Mailbox<String>()
-        let barriers = all.map { worker in
-            worker.barrier { sink in
-                do throws(StallWatchError) { try sink.checkReadiness() } catch { faults.put(error.description) }
-            }
+        let barriers = all.map { worker in worker.checkReadiness { faults.put($0) } }
+        for (index, barrier) in barriers.enumerated() {
+            barrier.wait(until: (index < stores.count ? storeDeadline : otherDeadline) &+ patience)
         }
-        for barrier in barriers { barrier.wait(until: deadline &+ patience) }
         for (worker, barrier) in zip(all, barriers) where !barrier.isReached {
             faults.put("an output does not answer (thread \(worker.description.name))")
         }

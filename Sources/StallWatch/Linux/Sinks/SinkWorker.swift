@@ -28,7 +28,7 @@ final class SinkWorker: Sendable {
 
     private enum Item: Sendable {
         case delivery(Delivery)
-        case call(@Sendable (any Sink) -> Void)
+        case call(@Sendable (any Sink, Retries) -> Void)
 
         var delivery: Delivery? {
             if case .delivery(let delivery) = self { delivery } else { nil }
@@ -36,6 +36,7 @@ final class SinkWorker: Sendable {
     }
     private let queue = Mailbox<Item>()
     private let worker: Worker
+    private let question = Mutex<Barrier?>(nil)
     let description: SinkDescription
     private let counts: ReportCounts
     private let notice: @Sendable (Delivery) -> Void
@@ -65,15 +66,31 @@ final class SinkWorker: Sendable {
         if lost?.delivery?.id != nil { counts.add { $0.reportsLost += 1 } }
     }
 
+    func barrier() -> Barrier { barrier { _, _ in } }
+
     /// Queues a call with the sink, on its thread, and returns a barrier after it.
-    func barrier(_ call: @escaping @Sendable (any Sink) -> Void = { _ in }) -> Barrier {
+    private func barrier(_ call: @escaping @Sendable (any Sink, Retries) -> Void) -> Barrier {
         let barrier = Barrier()
-        let item = Item.call { sink in
-            call(sink)
+        let item = Item.call { sink, retries in
+            call(sink, retries)
             barrier.reach()
         }
         if queue.put(item) != nil { barrier.reach() }
         return barrier
+    }
+
+    /// Asks the sink why it could not take a report now, as far as that shows without one; of a sink that does not answer only
+    /// one question waits.
+    func checkReadiness(_ answer: @escaping @Sendable (String) -> Void) -> Barrier {
+        question.withLock { question in
+            if let question, !question.isReached { return question }
+            let barrier = barrier { sink, retries in
+                if retries.isFailing { answer("a report waits for a second attempt to deliver it") }
+                do throws(StallWatchError) { try sink.checkReadiness() } catch { answer(error.description) }
+            }
+            question = barrier
+            return barrier
+        }
     }
 
     func close() { queue.close() }
@@ -94,7 +111,7 @@ extension SinkWorker {
         while true {
             switch queue.next(until: retries.nextAttempt ?? .max) {
             case .delivery(let delivery): give(delivery, to: sink, &retries)
-            case .call(let call): call(sink)
+            case .call(let call): call(sink, retries)
             case nil where queue.isDrained:
                 // When the monitor stops, retry failed deliveries once more.
                 retryFailed(sink, &retries)

@@ -219,7 +219,11 @@ import TestSupport
         try #require(rmdir(path) == 0)
         try directory.check()
         #expect(FileStatus(path: path)?.isDirectory == true, "as for the next report")
+        // Another one in its place, in which nothing can be made.
         try #require(rmdir(path) == 0)
+        try #require(symlink("/proc/self", path) == 0)
+        #expect(throws: StallWatchError.self) { try directory.check() }
+        try #require(unlink(path) == 0)
         _ = try scratch.write("stalls", "a file")
         #expect(throws: StallWatchError.self) { try directory.check() }
     }

@@ -89,13 +89,15 @@ import TestSupport
             [sink("stuck") { gate.wait(until: endOfPatience) }, sink("free") {}, sink("full", {}, fails: true)],
             counts: ReportCounts(), notices: SinkEventRelay(), extra: 0)
         try set.start()
-        #expect(set.faults(until: endOfPatience) == ["no room"])
+        #expect(set.faults(stores: endOfPatience, others: endOfPatience) == ["no room"])
         set.submit(.init(ended: Reporter.Settings.fixture().builder().report(of: .fixture())))
         let faults = ["an output does not answer (thread stuck)", "no room"]
-        #expect(eventually { set.faults(until: monotonicNow() + 20_000_000).sorted() == faults })
+        let soon = 20_000_000 as UInt64
+        #expect(eventually { set.faults(stores: 0, others: monotonicNow() + soon).sorted() == faults })
         gate.post()
         set.finish(stores: endOfPatience, others: endOfPatience)
-        #expect(set.faults(until: endOfPatience) == [], "a sink that has ended does not keep its caller waiting")
+        // A sink that has ended does not keep its caller waiting.
+        #expect(set.faults(stores: endOfPatience, others: endOfPatience) == [])
     }
 
     private final class WaitingSink: Sink {
@@ -309,6 +311,27 @@ import TestSupport
             return nil
         }
         #expect(error == EPIPE)
+    }
+
+    @Test func `what cannot be written is found without a report`() throws {
+        var ends: [Int32] = [0, 0]
+        try #require(pipe(&ends) == 0)
+        let stream = try NDJSONStream.description(of: ends[1]).make()
+        close(ends[1])
+        try stream.checkReadiness()
+        // A child of another test may have the reading end, too, for a moment.
+        close(ends[0])
+        #expect(
+            eventually {
+                do throws(StallWatchError) { try stream.checkReadiness() } catch { return error.errno == EPIPE }
+                return false
+            })
+        let path = scratch.path("a/stalls.ndjson")
+        let file = NDJSONFile(FixedFile(path), maximumBytes: 1, keep: 0)
+        try file.checkReadiness()
+        #expect(FileStatus(path: path)?.isRegular == true, "as for the next report")
+        try #require(unlink(path) == 0 && mkdir(path, 0o700) == 0)
+        #expect(throws: StallWatchError.self) { try file.checkReadiness() }
     }
 
     @Test func `what cannot be written is refused in words`() throws {
