@@ -102,6 +102,22 @@ struct AdviceFacts {
     /// Where the code runs now, as the end of "Move it off …".
     var loop: String { isOfPool ? "the pool" : "the loop" }
 
+    /// Whether the loop is the main thread's.
+    var isOnMain: Bool {
+        let isMain = report.loop.label == "main" || report.loop.thread.map { $0.id == report.process.pid } ?? true
+        return isMain || [.mainQueue, .probe].contains(report.loop.kind)
+    }
+
+    /// How another thread calls code on the loop, as a parenthesis.
+    var callBack: String {
+        switch report.loop.kind {
+        case .runLoop where !isOnMain: " (RunLoop.perform)"
+        case .dispatchQueue: " (async on its queue)"
+        case .eventLoop: " (EventLoop.execute)"
+        default: " (DispatchQueue.main.async)"
+        }
+    }
+
     var isOfPool: Bool {
         report.kind == .pinned || [.cooperativePool, .globalQueue, .threadPool].contains(report.loop.kind)
     }

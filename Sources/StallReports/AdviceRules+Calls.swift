@@ -145,6 +145,9 @@ extension AdviceRule {
         guard let call = facts.call(.io, .syscall, in: polls), call.target != StallReport.SystemCall.signal,
             let place = facts.culprit
         else { return nil }
+        if call.target == StallReport.SystemCall.emptySet {
+            return "Do not wait with a time limit in \(place): let a timer call what comes after it."
+        }
         return "Do not call \(call.name) in \(place), inside of a turn: "
             + "give its descriptors to the loop (DispatchSource), or to a thread of their own."
     }

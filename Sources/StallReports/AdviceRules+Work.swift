@@ -191,8 +191,8 @@ extension AdviceRule {
             guard let activity = facts.report.activity, activity.awaitedMode != nil else { return nil }
             let mode = facts.report.loop.mode.map { "\"\($0)\"" } ?? "the mode"
             return activity.isTimerDue == true
-                ? "Add the timer to the common modes (RunLoop.add(timer, forMode: .common)), "
-                    + "or name \(mode) in modeStarvation.modalModes."
+                ? "Add the timer to \(mode), too (RunLoop.add(timer, forMode:)), or to the common modes with \(mode) "
+                    + "among them (CFRunLoopAddCommonMode); or name it in modeStarvation.modalModes."
                 : "Make \(mode) a common mode (CFRunLoopAddCommonMode), which serves the main queue, "
                     + "or name it in modeStarvation.modalModes."
         },

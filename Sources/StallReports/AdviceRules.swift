@@ -39,6 +39,9 @@ extension AdviceRule {
         guard [.cpu, .sleep].contains(cause.kind), let tree = facts.tree else {
             return "See what all threads do \(facts.again): \(facts.stacks)."
         }
+        if cause.kind == .cpu, cause.otherCall != nil, let place = facts.report.longestWait?.place {
+            return "Move the wait in \(place) off \(facts.loop). Which other parts cost: \(tree)."
+        }
         return "See which parts cost: \(tree)."
     }
 
@@ -214,17 +217,17 @@ extension AdviceRule {
         AdviceRule(id: "group", topic: "lock") { facts in
             guard facts.cause.kind == .lock, facts.waitsForGroup, let place = facts.culprit else { return nil }
             let limit = facts.hasTimeLimit ? ", and by a timer for its time limit" : ""
-            return
-                "Replace the wait in \(place) by group.notify(queue: .main), which calls what comes after it\(limit)."
+            let queue = facts.isOnMain ? "(queue: .main)" : "(queue:)"
+            return "Replace the wait in \(place) by group.notify\(queue), which calls what comes after it\(limit)."
         },
         // Silent for a semaphore in a task.
         AdviceRule(id: "signal", topic: "lock") { facts in
             guard facts.cause.kind == .lock, facts.waitsForSignal, let place = facts.culprit else { return nil }
             if facts.hasTimeLimit {
                 return "Do not wait with a time limit in \(place): let the thread that signals, if there is one, "
-                    + "call back (DispatchQueue.main.async), and a timer what comes after the limit."
+                    + "call back\(facts.callBack), and a timer what comes after the limit."
             }
-            return "Do not wait in \(place): let the code that signals call back (DispatchQueue.main.async)."
+            return "Do not wait in \(place): let the code that signals call back\(facts.callBack)."
         },
         // Silent for a mutex.
         AdviceRule(id: "fileLock", topic: "lock") { facts in
@@ -255,6 +258,10 @@ extension AdviceRule {
                     + "cancel() keeps the status lock of task \(task) until it returns."
             }
             if let (_, there) = facts.lastOwner { return "Let go of the lock in \(there) before its slow part." }
+            if facts.cause.lock?.kind == .pthreadReadWriteLock, facts.freeOwner == nil {
+                return "Make the sections that read under the lock shorter that \(place) waits for. "
+                    + "Where they are, \(facts.again): \(facts.stacks)."
+            }
             return "Make the section of \(facts.freeOwner?.thread.inWords ?? "the thread") shorter that holds what "
                 + "\(place) waits for. "
                 + "Where it is, \(facts.again): \(facts.stacks)."

@@ -28,20 +28,21 @@ extension StallReport {
         }
 
         /// One sentence that says what the loop did, without a period at the end.
-        package var sentence: String {
+        package func sentence(in mode: String? = nil) -> String {
             if let awaitedMode {
-                let mode = awaitedMode == "kCFRunLoopDefaultMode" ? "default mode" : "mode \(awaitedMode)"
-                let due = "a timer of the \(mode) was due"
+                let awaited = awaitedMode == "kCFRunLoopDefaultMode" ? "default mode" : "mode \(awaitedMode)"
+                let due = "a timer of the \(awaited) was due"
                 if isNotRun == true { return "No thread ran the loop, and \(due)" }
                 let work = hasMainQueueWork == true ? "the main queue had work" : nil
                 let waited = [isTimerDue == true ? due : nil, work].compactMap { $0 }.joined(separator: " and ")
-                return "While the loop ran in another mode, \(waited)"
+                let other = mode.map { "the mode \($0)" } ?? "another mode"
+                return "While the loop ran in \(other), \(waited)"
             }
             let rate = "\(Self.grouped(turnsPerSecond)) times a second"
             var text = "Turned \(rate) without work"
             if let busyShare {
                 let mean = busyShare * 1_000 / max(turnsPerSecond, 1e-3)
-                text = "Busy for \(busyShare.percent) of the time: turned \(rate), for \(mean.whole) ms in the mean"
+                text = "Busy for \(busyShare.percent) of the time: turned \(rate), for \(mean.whole) ms on average"
             } else if isModeEmpty == true {
                 text = "The mode has no sources, so each run of the loop returns at once"
             } else if let readyDescriptor {

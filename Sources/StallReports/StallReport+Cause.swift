@@ -158,6 +158,8 @@ extension StallReport.Cause {
 extension StallReport.SystemCall {
     /// The target of a call that only a signal ends, as pause(2).
     package static let signal = "a signal"
+    /// The target of a wait with a time limit for the events of an epoll instance that watches nothing.
+    package static let emptySet = "an epoll set without descriptors"
 
     package init(number: Int, name: String, target: String?) {
         (self.number, self.name, self.target) = (number, name, target)

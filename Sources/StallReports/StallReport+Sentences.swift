@@ -23,7 +23,8 @@ extension StallReport.Cause {
 
     private func words(naming names: CauseNames) -> String {
         let waited = rest(blockedMilliseconds, "blocked")
-        let blockedToo = waited + (otherCall.map { ", in \($0)" } ?? (waited.isEmpty ? "" : names.wait))
+        let wait = names.wait.map { otherCall == nil ? ", in \($0)" : ", called by \($0)" } ?? ""
+        let blockedToo = waited + (otherCall.map { ", in \($0)" } ?? "") + (waited.isEmpty ? "" : wait)
         // What else the thread did for a part of the time that is worth a word, while it mostly waited.
         let restOfWait =
             (otherCall.map { "; for a part of that in \($0)" } ?? "") + rest(onCPUMilliseconds, "on CPU")
@@ -32,7 +33,7 @@ extension StallReport.Cause {
         let all = (onCPUMilliseconds + runQueueMilliseconds + blockedMilliseconds).whole
         let blocked = "\(blockedMilliseconds.whole) of \(all) ms"
         // Several waits: only one is described.
-        let wait = blocked + (waitMilliseconds.map { ", about \($0.whole) ms of that" } ?? "")
+        let waitTime = blocked + (waitMilliseconds.map { ", about \($0.whole) ms of that" } ?? "")
         let ready = "\(runQueueMilliseconds.whole) of \(all) ms"
         switch kind {
         case .cpu:
@@ -75,7 +76,7 @@ extension StallReport.Cause {
                 let purpose = confidence == .possible ? "" : ": it likely polls for something"
                 return "Slept again and again, for \(blocked) in all, in \(place)\(purpose)\(restOfWait)."
             }
-            return "Slept for \(wait) in \(place)\(restOfWait)."
+            return "Slept for \(waitTime) in \(place)\(restOfWait)."
         case .io where (kernelShare ?? 0) >= 0.5 && onCPUMilliseconds * 4 >= blockedMilliseconds:
             return "Blocked for \(blockedMilliseconds.whole) ms and on CPU for "
                 + "\(onCPUMilliseconds.whole) of \(all) ms in \(place)\(peers(of: systemCall))."
@@ -86,11 +87,11 @@ extension StallReport.Cause {
             }
             if let resolver = names.resolver, let target = systemCall?.target, target.hasPrefix("socket to ") {
                 let server = target.dropFirst("socket to ".count)
-                return "Blocked for \(wait) in \(resolver), which waits for the name server \(server)\(restOfWait)."
+                return "Blocked for \(waitTime) in \(resolver), which waits for the name server \(server)\(restOfWait)."
             }
-            return "Blocked for \(wait) in \(place)\(peers(of: systemCall))\(restOfWait)."
+            return "Blocked for \(waitTime) in \(place)\(peers(of: systemCall))\(restOfWait)."
         case .lock:
-            return "Blocked for \(wait) in \(lock.map { lockWait($0, names) } ?? place)\(restOfWait)."
+            return "Blocked for \(waitTime) in \(lock.map { lockWait($0, names) } ?? place)\(restOfWait)."
         case .deadlock:
             return lock.map { deadlock($0, names) }
                 ?? "The initializer of a global needs itself, and Swift's runtime waits for it again and again."
@@ -109,6 +110,7 @@ extension StallReport.Cause {
         guard let systemCall else { return function ?? waitChannel ?? "a system call" }
         switch (systemCall.name, systemCall.target) {
         case (_, StallReport.SystemCall.signal): return "\(systemCall.name), until a signal arrives"
+        case (let name, StallReport.SystemCall.emptySet): return "\(name) until a time limit: its set is empty"
         case (_, "anon_inode:[eventpoll]"): return "\(systemCall.name), for an event on one of its descriptors"
         // Without SO_LINGER (socket(7)), closing a connection does not wait for it.
         case ("close", _) where ["wait_woken", "sk_stream_wait_close"].contains(waitChannel):
@@ -127,7 +129,9 @@ extension StallReport.Cause {
     private func lockWait(_ lock: StallReport.Lock, _ names: CauseNames) -> String {
         let name = lock.kind.named(lock.label)
         // The C library's inner functions, and its call of any system call, which may have no other frame, tell nothing.
-        let call = names.call.flatMap { $0.hasPrefix("__") || $0 == "syscall" ? nil : $0 }
+        let inner = names.call.flatMap { $0.hasPrefix("__") || $0 == "syscall" ? nil : $0 }
+        // Without labels: a wait of Dispatch with one time limit jumps to that with another.
+        let call = inner.map { $0.hasPrefix("Dispatch") ? String($0.prefix { $0 != "(" }) : $0 }
         if let end = lockWords[lock.kind]?.end {
             let left = lock.entries.map { "\($0) enter\($0 == 1 ? "() has" : "()s have") no leave() yet" }
             let address = lock.address.map { " at \($0)" } ?? ""
@@ -180,8 +184,8 @@ extension StallReport.Cause {
 private struct CauseNames {
     /// What the thread computed: `, in sort(by:), called by layOut(_:), called by refresh()`.
     private(set) var work = ""
-    /// The app's function in which it waited for most of the time in which it was blocked: `, in load()`.
-    private(set) var wait = ""
+    /// The app's function in which it waited for most of the time in which it was blocked.
+    private(set) var wait: String?
     /// The library's function that the app's function called, in which the thread was for most of the time.
     private(set) var call: String?
     /// The function of the C library that waits for a name server.
@@ -214,7 +218,7 @@ private struct CauseNames {
         call = called.flatMap { $0.plainName }
         resolver = functions.last { StallReport.resolvers.contains($0) }
         work = Self.work(of: report).map { ", in \($0)" } ?? ""
-        wait = report.longestWait?.function.map { ", in \($0)" } ?? ""
+        wait = report.longestWait?.function
     }
 
     /// What most samples on a CPU show: the culprit with its callee and its caller, or another function of the app.
@@ -364,22 +368,9 @@ private let lockWords: [StallReport.LockKind: (noun: String, end: String?)] = [
     .swiftTaskStatus: ("the status lock of task", nil),
 ]
 
-extension StallReport.OtherThread {
-    /// What the thread did, as a phrase that follows its name: `waits in poll`, `is on a CPU or ready to run`.
-    package var activity: String {
-        if let lock { return lock.waitInWords }
-        if let systemCall { return "waits in \(systemCall)" }
-        switch threadState {
-        case .running?: return "is on a CPU or ready to run"
-        case nil: return "was not captured" + (reason.map { ": \($0)" } ?? "")
-        default: return "waits"
-        }
-    }
-}
-
 extension StallReport.Lock {
     /// `waits in pthread_mutex_lock for the mutex, which thread 4711 holds`.
-    fileprivate var waitInWords: String {
+    var waitInWords: String {
         let place = function.map { " in \($0)" } ?? ""
         let name = kind.named(label)
         if let end = lockWords[kind]?.end {

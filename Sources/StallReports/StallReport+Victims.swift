@@ -64,10 +64,6 @@ extension StallReport {
             let known = names.isEmpty ? "" : " (\(names))"
             parts.append("\(operations) \(operations == 1 ? "operation" : "operations") in flight\(known)")
         }
-        if let turns = victims.laterTurns {
-            let time = victims.laterTurnsMilliseconds.map { " (\(Self.inWords($0)))" } ?? ""
-            parts.append("\(turns) \(turns == 1 ? "turn" : "turns") right after it\(time)")
-        }
         let owners = cause?.lock?.isDeadlock == true ? cause?.lock?.owners ?? [] : []
         // The last one owns what the one before it waits for.
         if owners.count > 1, owners.last?.thread.id == loop.thread?.id {
@@ -77,12 +73,22 @@ extension StallReport {
             let item = omitsItems ? "later main-queue item" : "main-queue item"
             let counted = [victims.timers.map { _ in "timer" }, victims.mainQueueItems.map { _ in item }]
             let words = counted.compactMap(\.self).joined(separator: ", ")
-            return "No \(words)\(words.isEmpty ? "" : " or ")operation waited for it"
+            return "No \(words)\(words.isEmpty ? "" : " or ")operation waited for it\(after(victims))"
         }
         let known = parts.isEmpty ? [] : ["Waited for it: " + parts.joined(separator: "; ")]
         let unknown = (victims.missing ?? []).map { "not known: \($0)" }
-        let text = (known + unknown).joined(separator: "; ")
+        let text = (known + unknown).joined(separator: "; ") + after(victims)
         return (text.prefix(1).uppercased() + text.dropFirst()).withoutControls
+    }
+
+    /// The shortest time of the turns after a stall that is worth a word, in milliseconds: any turn has one right before it.
+    private static let shortestTurns = 10.0
+
+    /// The turns right after the stall, which may have waited for its end, as the end of a sentence.
+    private func after(_ victims: Victims) -> String {
+        guard let turns = victims.laterTurns, let time = victims.laterTurnsMilliseconds, time >= Self.shortestTurns
+        else { return "" }
+        return "; \(turns == 1 ? "a turn" : "\(turns) turns") of \(Self.inWords(time)) came right after it"
     }
 
     private static func inWords(_ milliseconds: Double) -> String {

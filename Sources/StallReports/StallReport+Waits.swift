@@ -84,3 +84,16 @@ extension StallReport.WaitKind {
     /// Nothing: a thread runs it.
     package static var running: Self { Self(rawValue: "running") }
 }
+
+extension StallReport.OtherThread {
+    /// What the thread did, as a phrase that follows its name: `waits in poll`, `is on a CPU or ready to run`.
+    package var activity: String {
+        if let lock { return lock.waitInWords }
+        if let systemCall { return "waits in \(systemCall)" }
+        switch threadState {
+        case .running?: return "is on a CPU or ready to run"
+        case nil: return "was not captured" + (reason.map { ": \($0)" } ?? "")
+        default: return "waits"
+        }
+    }
+}

@@ -205,7 +205,7 @@ extension StallReport {
     }
 
     /// One sentence that says why it took so long, or how a loop used its time; `nil` if neither is known.
-    package var why: String? { cause?.summary ?? activity.map { "\($0.sentence)." } }
+    package var why: String? { cause?.summary ?? activity.map { "\($0.sentence(in: loop.mode))." } }
 
     /// One sentence that names the loop, the duration, the culprit and the function that held it up.
     package var headline: String { (title + blame() + poolInWords).withoutControls }

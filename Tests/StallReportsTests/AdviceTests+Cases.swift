@@ -366,7 +366,7 @@ extension AdviceTests {
         ),
         (
             "mode", Stall(reportKind: .modeStarvation, activity: activity(awaited: "default", isTimerDue: true)),
-            "Add the timer to the common modes", spin(activity(isEmpty: true)), "emptyMode"
+            "or to the common modes with", spin(activity(isEmpty: true)), "emptyMode"
         ),
         (
             "mode", Stall(reportKind: .modeStarvation, activity: activity(awaited: "default")),

@@ -179,6 +179,10 @@ import Testing
                 + "writeWAL() (WAL.swift:7), which is running.")
         for (name, target, words) in [
             ("epoll_wait", "anon_inode:[eventpoll]", "epoll_wait, for an event on one of its descriptors"),
+            (
+                "epoll_wait", "an epoll set without descriptors",
+                "epoll_wait until a time limit: its set is empty"
+            ),
             ("close", "descriptor 9, which is no longer open", "close, which may wait until data is sent or written"),
         ] {
             let call = StallReport.SystemCall(number: 3, name: name, target: target)
@@ -378,8 +382,8 @@ import Testing
         var activity = StallReport.Activity(turnsPerSecond: 498.6, busyShare: 0.991)
         activity.cpuShare = 0.5
         #expect(
-            activity.sentence
-                == "Busy for 99 % of the time: turned 499 times a second, for 2 ms in the mean; 50 % of a CPU")
+            activity.sentence()
+                == "Busy for 99 % of the time: turned 499 times a second, for 2 ms on average; 50 % of a CPU")
     }
 
     @Test func aSpinIsDescribedWithItsDescriptor() {
@@ -387,13 +391,13 @@ import Testing
         activity.cpuShare = 0.367
         activity.readyDescriptor = "descriptor 7, pipe:[4711]"
         #expect(
-            activity.sentence == "Woke 1,234,567 times a second for descriptor 7, pipe:[4711], which is always "
+            activity.sentence() == "Woke 1,234,567 times a second for descriptor 7, pipe:[4711], which is always "
                 + "readable and never read; 37 % of a CPU")
         activity.readyDescriptor = nil
-        #expect(activity.sentence == "Turned 1,234,567 times a second without work; 37 % of a CPU")
+        #expect(activity.sentence() == "Turned 1,234,567 times a second without work; 37 % of a CPU")
         var empty = StallReport.Activity(turnsPerSecond: 0)
         empty.isModeEmpty = true
-        #expect(empty.sentence == "The mode has no sources, so each run of the loop returns at once")
+        #expect(empty.sentence() == "The mode has no sources, so each run of the loop returns at once")
     }
 
     @Test func aStarvingModeIsDescribedWithWhatWaits() {
@@ -402,10 +406,11 @@ import Testing
         activity.isTimerDue = true
         activity.hasMainQueueWork = true
         #expect(
-            activity.sentence == "While the loop ran in another mode, "
+            activity.sentence() == "While the loop ran in another mode, "
                 + "a timer of the default mode was due and the main queue had work")
         activity.isTimerDue = false
-        #expect(activity.sentence == "While the loop ran in another mode, the main queue had work")
+        #expect(activity.sentence() == "While the loop ran in another mode, the main queue had work")
+        #expect(activity.sentence(in: "tracking") == "While the loop ran in the mode tracking, the main queue had work")
     }
 
     @Test func everyKindHasItsVerb() {

@@ -59,9 +59,13 @@ import Testing
 
     @Test func turnsRightAfterItAreSaid() throws {
         let one = try words { ($0.laterTurns, $0.laterTurnsMilliseconds) = (1, 30) }
-        #expect(one == "Waited for it: 1 turn right after it (30 ms)")
-        let two = try words { ($0.laterTurns, $0.laterTurnsMilliseconds) = (2, 1_240) }
-        #expect(two == "Waited for it: 2 turns right after it (1.2 s)")
+        #expect(one?.hasSuffix("operation waited for it; a turn of 30 ms came right after it") == true)
+        let two = try words { victims in
+            (victims.operations, victims.laterTurns, victims.laterTurnsMilliseconds) = (1, 2, 1_240)
+        }
+        #expect(two == "Waited for it: 1 operation in flight; 2 turns of 1.2 s came right after it")
+        let short = try words { ($0.laterTurns, $0.laterTurnsMilliseconds) = (1, 1.9) }
+        #expect(short?.hasSuffix("operation waited for it") == true, "any turn may have one right before it")
     }
 
     /// A drain of the main queue has taken the items before it away.

@@ -212,7 +212,12 @@ extension LockIdentifier {
             return (address, live(writer, of: call, else: Self.lostOwner))
         }
         let others = Futex.isShared(call.argument(1)) ? ", a thread of another process owns it" : ""
-        return (futex, .unknown("readers own it, and it does not store them\(others), or it was just released"))
+        // The first of the writers that wait does so for the phase.
+        guard futex > 8, let count = PthreadReadWriteLock.readers(ofLockAt: futex - 8, memory), others.isEmpty else {
+            return (futex, .unknown("readers own it, and it does not store them\(others), or it was just released"))
+        }
+        let own = count == 1 ? "1 reader owns" : "\(count) readers own"
+        return (futex - 8, .unknown("\(own) it, and it does not store which threads they are"))
     }
 
     /// Returns the joined thread: the kernel clears the futex word at its end (set_tid_address(2)).

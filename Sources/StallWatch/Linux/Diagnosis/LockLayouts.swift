@@ -75,6 +75,18 @@ enum PthreadReadWriteLock {
         let (readers, writer, flags) = (fields[0], fields[6], UInt32(bitPattern: fields[12]))
         return readers & 3 == 3 && writer > 0 && flags <= 2 ? writer : nil
     }
+
+    /// Returns how many readers have the lock, for which a writer waits: of the two bits only _WRLOCKED is set then, and the
+    /// count begins at PTHREAD_RWLOCK_READER_SHIFT (3).
+    static func readers(ofLockAt address: UInt64, _ memory: any MemoryReading) -> Int? {
+        guard address % 4 == 0, let fields = memory.integers(at: address, count: 13), fields[6] == 0,
+            UInt32(bitPattern: fields[12]) <= 2, fields[0] & 3 == 2
+        else { return nil }
+        let count = Int(UInt32(bitPattern: fields[0]) >> 3)
+        return plausibleReaders ~= count ? count : nil
+    }
+
+    private static let plausibleReaders = 1...100_000
 }
 
 /// glibc's struct new_sem (64 bits, nptl/sem_waitcommon.c): value and waiters in a word, a flag for private futexes.

@@ -24,6 +24,11 @@ extension SystemCall {
                 ?? awaitedGroup.map { "any child of process group \($0)" } ?? "any child"
         case "poll", "ppoll":
             return Self.polled(at: argument(0), count: argument(1), memory)
+        case "epoll_wait", "epoll_pwait":
+            // Of a set without a time limit another thread may change what is watched.
+            let (set, limit) = (Int32(truncatingIfNeeded: argument(0)), Int32(truncatingIfNeeded: argument(3)))
+            let isEmpty = limit > 0 && Self.isEmptySet(readSmallFile("/proc/self/fdinfo/\(set)", limit: 4_096))
+            return isEmpty ? DescribedCall.emptySet : Self.descriptor(argument(0))
         case "connect", "bind", "sendto":
             let (address, length) = name == "sendto" ? (argument(4), argument(5)) : (argument(1), argument(2))
             return SocketName.decode(memory.bytes(at: address, count: Int(min(length, 128))) ?? [])
@@ -83,6 +88,11 @@ extension SystemCall {
         }
         guard !names.isEmpty else { return nil }
         return names.joined(separator: ", ") + (count > shown ? " and \(count - shown) more" : "")
+    }
+
+    /// Whether an epoll instance watches no descriptor: its file in /proc/self/fdinfo has a line for each (proc_pid_fdinfo(5)).
+    static func isEmptySet(_ lines: String?) -> Bool {
+        lines.map { $0.contains("pos:") && !$0.contains("tfd:") } ?? false
     }
 
     /// Describes an open descriptor of this process: a path, a socket with its peer, a pipe.

@@ -233,7 +233,13 @@ private func identify(
         #expect(lost?.ownership == .unknown("the thread that locked it belongs to another process, or has ended"))
         // Readers hold the lock, and a writer waits for them.
         (fields[0], fields[6]) = (0xa, 0)
-        #expect(identify(try futex(bitsetWait, at: 8), fields, libc("pthread_rwlock_wrlock"))?.owner == nil)
+        let writer = identify(try futex(bitsetWait, at: 8), fields, libc("pthread_rwlock_wrlock"))
+        #expect(writer?.address == Block.address)
+        #expect(writer?.ownership == .unknown("1 reader owns it, and it does not store which threads they are"))
+        // They have let go meanwhile.
+        fields[0] = 0x2
+        let late = identify(try futex(bitsetWait, at: 8), fields, libc("pthread_rwlock_wrlock"))
+        #expect(late?.ownership == .unknown("readers own it, and it does not store them, or it was just released"))
     }
 
     @Test func aSyncOntoAQueueIsKnownByItsContext() throws {

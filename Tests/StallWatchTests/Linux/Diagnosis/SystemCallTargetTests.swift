@@ -33,6 +33,13 @@ import Testing
         close(file)
     }
 
+    @Test func `an epoll instance that watches nothing is known by its lines`() {
+        let lines = "pos:\t0\nflags:\t02000002\nmnt_id:\t16\nino:\t1050\n"
+        #expect(SystemCall.isEmptySet(lines) && !SystemCall.isEmptySet("") && !SystemCall.isEmptySet(nil))
+        let watched = "tfd:        5 events:       19 data:                5  pos:0 ino:1 sdev:f\n"
+        #expect(!SystemCall.isEmptySet(lines + watched))
+    }
+
     /// Metadata calls wait for the same server as reads do.
     @Test(
         arguments: [
