@@ -149,7 +149,6 @@ struct PoolSupervisor {
 private struct PinnedThread {
     let seen: PoolReader.Sighting
     private var thread: Int32 { seen.sighting.thread }
-    private let task: UInt64
     /// When the time began in which the task was seen on the thread, in monotonic nanoseconds.
     private let start: UInt64
     private var log: TurnLog
@@ -165,7 +164,7 @@ private struct PinnedThread {
         _ pin: PinDetector.Pin, _ seen: PoolReader.Sighting, number: UInt64, threshold: UInt64,
         _ quota: CPUQuota, _ context: WatchdogContext
     ) {
-        (self.seen, task, start) = (seen, pin.task, pin.first.time)
+        (self.seen, start) = (seen, pin.first.time)
         log = TurnLog(began: start)
         diagnostician = StallDiagnostician(threads: context.threads, waits: WaitClock())
         diagnostician.begin(pin.thread, at: pin.first, quota)
@@ -182,7 +181,7 @@ private struct PinnedThread {
     /// Takes the first sample; returns `false` if the wait is what the process is for.
     mutating func begin(_ context: WatchdogContext) -> Bool {
         inspect(context, isFirst: true)
-        return !ToolWait.isExpected(task: task, in: log.observations.last?.activity.call)
+        return !ToolWait.isExpected(task: seen.sighting.task, in: log.observations.last?.activity.call)
     }
 
     mutating func check(_ context: WatchdogContext, whileRunning isRunning: () -> Bool) {

@@ -45,13 +45,14 @@ extension LiveEngine {
             defer { isProving.store(false, ordering: .releasing) }
             var proof = MonitorProof()
             let before = (own: threadTimeNow(), all: WorkerThread.use.nanoseconds)
-            for kind in MonitorProof.Kind.allCases {
-                // A monitor that is stopped meanwhile does not wait for the rest.
-                for attempt in 1...Self.attempts where obstacle(since: began) == nil {
-                    let trial = trial(kind, isFirst: attempt == 1, until: deadline)
-                    if attempt == 1 { proof.trials.append(trial) } else { proof.trials[proof.trials.count - 1] = trial }
-                    if trial.faults.isEmpty || monotonicNow() > deadline { break }
+            // A monitor that is stopped meanwhile does not wait for the rest.
+            for kind in MonitorProof.Kind.allCases where obstacle(since: began) == nil {
+                var trial = trial(kind, isLong: false, until: deadline)
+                for _ in 1..<Self.attempts
+                where !trial.faults.isEmpty && monotonicNow() <= deadline && obstacle(since: began) == nil {
+                    trial = self.trial(kind, isLong: true, until: deadline)
                 }
+                proof.trials.append(trial)
             }
             if let obstacle = obstacle(since: began) { return obstacle }
             proof.faults = reporter.faults()
@@ -63,9 +64,9 @@ extension LiveEngine {
         return proof ?? MonitorProof(obstacle: "the proof took too long, or the system refused it a thread")
     }
 
-    private func trial(_ kind: MonitorProof.Kind, isFirst: Bool, until deadline: UInt64) -> MonitorProof.Trial {
+    private func trial(_ kind: MonitorProof.Kind, isLong: Bool, until deadline: UInt64) -> MonitorProof.Trial {
         do throws(SystemError) {
-            let source = try ProofLoop(kind, isLong: !isFirst)
+            let source = try ProofLoop(kind, isLong: isLong)
             let loop = LoopMonitor(
                 label: "proof", threshold: ProofLoop.threshold, recorder: TurnRecorder(alarm: watchdog.alarm),
                 source: source)

@@ -32,12 +32,17 @@ struct ReportDirectory: Sendable {
     func check() throws(StallWatchError) {
         // As large as a report, which a full disk does not take.
         let bytes = [UInt8](repeating: 0, count: 64 << 10)
+        try makingDirectory { () throws(SystemError) in _ = try Self.probe(directory, owner, bytes) }
+    }
+
+    /// Does something in the directory; makes that, and tries again, if it is missing.
+    private func makingDirectory(_ body: () throws(SystemError) -> Void) throws(StallWatchError) {
         do throws(SystemError) {
-            _ = try Self.probe(directory, owner, bytes)
+            try body()
         } catch  where error.errno == ENOENT {
             try makeDirectories(path)
             directory.reopen()
-            _ = try throwing(.unwritableReports) { () throws(SystemError) in try Self.probe(directory, owner, bytes) }
+            try throwing(.unwritableReports, body)
         } catch {
             throw StallWatchError(.unwritableReports, error)
         }
@@ -62,15 +67,7 @@ struct ReportDirectory: Sendable {
     func write(_ report: StallReport, to file: String? = nil) throws(StallWatchError) -> String {
         let name = file ?? report.fileName
         let bytes = report.jsonData()
-        do throws(SystemError) {
-            try write(bytes, name)
-        } catch  where error.errno == ENOENT {
-            try makeDirectories(path)
-            directory.reopen()
-            try throwing(.unwritableReports) { () throws(SystemError) in try write(bytes, name) }
-        } catch {
-            throw StallWatchError(.unwritableReports, error)
-        }
+        try makingDirectory { () throws(SystemError) in try write(bytes, name) }
         return path + "/" + name
     }
 
