@@ -77,16 +77,3 @@ func openInTurn(_ hosts: [String], connect: @escaping @Sendable (String) -> Void
     let connections = ResidentThread(name: "connections")
     for host in hosts { connections.submit { connect(host) } }
 }
-
-func loadBoth(from queue: DispatchQueue, then show: @escaping @Sendable () -> Void) {
-    let group = DispatchGroup()
-    queue.async(group: group) { refresh() }
-    queue.async(group: group) { refresh() }
-    group.notify(queue: .main, execute: show)
-}
-
-func compressAll(_ files: [URL], compress: @escaping @Sendable (URL) -> Void) {
-    let queue = OperationQueue()
-    queue.maxConcurrentOperationCount = 2
-    for file in files { queue.addOperation { compress(file) } }
-}
