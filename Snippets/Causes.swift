@@ -38,13 +38,6 @@ func data(of url: URL) async -> Data? {
     }
 }
 
-func downloadAll(_ urls: [URL]) async -> [Data] {
-    await withTaskGroup(of: Data?.self) { group in
-        for url in urls { group.addTask { await data(of: url) } }
-        return await group.reduce(into: []) { all, one in if let one { all.append(one) } }
-    }
-}
-
 func notifyWhenDone(_ group: DispatchGroup) {
     group.notify(queue: .main) { refresh() }
 }
@@ -71,11 +64,6 @@ func transfer(_ amount: Int, from: Account, to: Account) {
     }
 }
 
-func transferInTurn(_ amount: Int, from: Account, to: Account) {
-    from.balance.withLock { $0 -= amount }
-    to.balance.withLock { $0 += amount }
-}
-
 // Files.
 
 @MainActor func loadNotes(from url: URL) async throws {
@@ -99,6 +87,16 @@ final class Journal: Sendable {
     }
 }
 
+// Signals.
+
+func refreshOnHangUp() -> any DispatchSourceSignal {
+    signal(SIGHUP, SIG_IGN)
+    let source = DispatchSource.makeSignalSource(signal: SIGHUP, queue: .main)
+    source.setEventHandler { refresh() }
+    source.resume()
+    return source
+}
+
 // Sleeps.
 
 func retryInASecond() {
@@ -108,10 +106,6 @@ func retryInASecond() {
 @MainActor func retryInATask() async throws {
     try await Task.sleep(for: .seconds(1))
     refresh()
-}
-
-@MainActor func refreshEveryMinute() -> Timer {
-    .scheduledTimer(withTimeInterval: 60, repeats: true) { _ in refresh() }
 }
 
 // Processors.
@@ -278,13 +272,4 @@ func contents(of url: URL) async -> Data? {
     await withCheckedContinuation { continuation in
         blockingCalls.async { continuation.resume(returning: try? Data(contentsOf: url)) }
     }
-}
-
-func sorted(_ pages: [[Int]]) async -> [[Int]] {
-    var sorted: [[Int]] = []
-    for page in pages {
-        sorted.append(page.sorted())
-        await Task.yield()
-    }
-    return sorted
 }

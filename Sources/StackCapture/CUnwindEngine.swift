@@ -310,6 +310,7 @@ extension CUnwindEngine {
                 hasGuess = hasGuess || frame.is_uncertain != 0
                 return CapturedFrame(
                     address: frame.address, isExact: frame.is_exact != 0,
+                    kind: frame.is_signal_frame != 0 ? .signal : .code,
                     isUncertain: frame.is_uncertain != 0 || (gap > 0 && index == gap)
                 )
             }

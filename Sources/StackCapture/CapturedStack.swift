@@ -61,6 +61,8 @@ package enum CapturedFrameKind: UInt64, Sendable {
     case asyncCaller
     /// The last async caller of a task: the task ends when it returns.
     case taskStart
+    /// The kernel's call of a signal handler: the frame before it is the handler's, the one after it was interrupted.
+    case signal
 }
 
 package struct CapturedFrame: Sendable, Equatable {

@@ -78,6 +78,11 @@ extension AdviceRule {
             return "Give this process more CPU (nice, its container's shares or limit), or move the other programs: "
                 + "at least \(competitors.others) of their threads were ready. Which ones: top."
         }
+        if let processors = facts.cause.usableProcessors {
+            let those = processors.usable == 1 ? "the only one" : "the \(processors.usable)"
+            return "Let the thread use more CPUs (taskset, cpuset, sched_setaffinity), or run less on \(those) that it "
+                + "may use. Whose threads run there, \(facts.again): top -H, field P."
+        }
         return "Run fewer busy threads than there are CPUs, give the others a lower priority (nice, QoS utility), "
             + "or a container more CPU (shares, limit). Whose threads they are, \(facts.again): top -H."
     }
@@ -95,11 +100,12 @@ extension AdviceRule {
         let file = facts.cause.pagedFile.map { "Touch \($0) ahead of time off \(facts.loop) (MADV_WILLNEED)" }
         if facts.cause.majorFaults == 0 {
             return
-                "Have the memory touched off \(facts.loop) first: no disk, but perhaps a file system in user space or a "
-                + "thread with userfaultfd supplies its pages."
+                "Have the memory touched off \(facts.loop) first: a slow disk, a file system in user space or a thread "
+                + "with userfaultfd may supply its pages."
         }
+        let faults = facts.cause.majorFaults == 1 ? "fault" : "faults"
         return "\(file ?? "Use less memory at a time"), or give the process more memory: "
-            + "\(facts.cause.majorFaults) pages had to come from a disk."
+            + "the thread had \(facts.cause.majorFaults) major page \(faults)."
     }
 
     // MARK: - Pools
@@ -165,7 +171,8 @@ extension AdviceRule {
         // Silent for a mode without sources.
         AdviceRule(id: "ready", topic: "spinning") { facts in
             guard let descriptor = facts.report.activity?.readyDescriptor else { return nil }
-            return "Read \(descriptor) to its end in the source's handler, or cancel the source at the end of the file."
+            return "Read \(descriptor) to its end in the source's handler, or cancel the source at the end of the "
+                + "file. Who opens it: strace -f -k -e pipe2,socket,openat."
         },
         // Silent for a block that submits itself again.
         AdviceRule(id: "emptyMode", topic: "spinning") { facts in

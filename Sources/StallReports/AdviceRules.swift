@@ -7,8 +7,8 @@ extension AdviceRule {
     private static let causes: [AdviceRule] = {
         // No sum: Swift 6.2 cannot type-check one of so many lists in time.
         let lists: [[AdviceRule]] = [
-            deadlocks, pools, network, locks, sleeps, files, children, [closing, events, stream, call], computing,
-            [contention, quota, paging],
+            [signalHandler], deadlocks, pools, network, locks, sleeps, files, children,
+            [closing, events, stream, call], computing, [contention, quota, paging],
         ]
         return lists.flatMap(\.self)
     }()
@@ -43,6 +43,13 @@ extension AdviceRule {
             return "Move the wait in \(place) off \(facts.loop). Which other parts cost: \(tree)."
         }
         return "See which parts cost: \(tree)."
+    }
+
+    // Silent for the same function where the loop calls it.
+    private static let signalHandler = AdviceRule(id: "signalHandler", topic: "signalHandler") { facts in
+        guard let handler = facts.report.signalHandler, let place = handler.place ?? facts.culprit else { return nil }
+        return "Let the signal handler \(place) only note the signal, and do the work elsewhere: "
+            + "a DispatchSource (makeSignalSource) calls code that may wait and lock."
     }
 
     static let mutexes: Set<StallReport.LockKind> = [
@@ -83,9 +90,10 @@ extension AdviceRule {
         // Silent for two threads whose lines are known.
         AdviceRule(id: "circle", topic: "deadlock") { facts in
             guard facts.cause.kind == .deadlock else { return nil }
-            guard let owners = facts.cause.lock?.owners else {
+            guard let lock = facts.cause.lock else {
                 return "Let the initializer of a global read no global that needs it: compute the shared part first."
             }
+            let owners = Array(lock.cycle)
             if let place = owners.first(where: { $0.waitsFor == .dispatchQueue }).flatMap(facts.report.place(of:)) {
                 return "Do not call sync in \(place) while it holds a lock that the queue's work waits for: "
                     + "let go of the lock first, or call async."

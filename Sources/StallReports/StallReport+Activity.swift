@@ -64,10 +64,14 @@ extension StallReport {
     /// What the loop did, as the words between its label and the duration.
     package var verb: String {
         if let pool { return pool.verb(isOver: state == .ended) }
-        return state == .ended
+        let verb =
+            state == .ended
             ? kind.verbs.past
             : kind.isPeriod || [.starvation, .overdue, .pinned].contains(kind)
                 ? kind.verbs.perfect : "stalled and has not come back after"
+        // Each priority has threads of its own, and the others may have started work.
+        guard kind == .starvation, let priorities = loop.priorities else { return verb }
+        return verb.replacing("work", with: "work of \(priorities.joined(separator: " or ")) priority")
     }
 }
 
@@ -80,7 +84,7 @@ extension StallKind {
         switch self {
         case .saturation: ("is saturated", "was saturated for", "has been saturated for")
         case .spinning: ("spins", "spun for", "has been spinning for")
-        case .starvation: ("starts no work", "started no work for", "has started no work for")
+        case .starvation: ("keeps work waiting", "kept work waiting for", "has kept work waiting for")
         case .modeStarvation:
             ("lets its default mode wait", "let its default mode wait for", "has let its default mode wait for")
         case .notRun: ("is not run", "was not run for", "has not been run for")

@@ -18,9 +18,11 @@ extension StallReport {
         package var uncertaintyMilliseconds: Double
         /// The share of the CPU time spent in the kernel, 0 to 1; `nil` if that time was too short to tell.
         package var kernelShare: Double?
-        /// The number of page faults that needed no disk.
+        /// The share of the CPU time in which ``systemCall`` ran, by the samples; `nil` if none saw that call run.
+        package var callShare: Double?
+        /// The number of page faults that read nothing.
         package var minorFaults: UInt64 = 0
-        /// The number of page faults that waited for a disk.
+        /// The number of page faults that the kernel counts as reads: from a disk, a file system or compressed memory.
         package var majorFaults: UInt64 = 0
         package var voluntarySwitches: UInt64 = 0
         /// The number of times that the scheduler preempted the thread; 0 if the system does not show it.
@@ -33,6 +35,9 @@ extension StallReport {
         /// the thread ready to run, in milliseconds; `nil` if it took none, or the thread mostly had a CPU or was blocked.
         package var stolenMilliseconds: Double?
         package var competitors: Competitors?
+        /// The CPUs that the thread may use, if they are fewer than the machine has (sched_setaffinity(2), a cpuset), and it
+        /// mostly waited for one.
+        package var usableProcessors: UsableProcessors?
         /// The file of the last page that the thread waited for; `nil` if unknown, or perf_event_open(2) is refused.
         package var pagedFile: String?
         package var systemCall: SystemCall?
@@ -40,7 +45,7 @@ extension StallReport {
         package var otherCall: SystemCall?
         /// The part of ``blockedMilliseconds`` that the wait described here and those like it took, by the samples.
         ///
-        /// `nil` for three quarters or more: there was one wait, or many of the same kind for the same thing.
+        /// `nil` for nine tenths or more: there was one wait, or many of the same kind for the same thing.
         package var waitMilliseconds: Double?
         /// The C library function in which the thread was, if no sample saw a system call.
         package var function: String?
@@ -91,6 +96,14 @@ extension StallReport {
         }
     }
 
+    package struct UsableProcessors: Codable, Sendable, Equatable {
+        package var usable: Int
+        /// The number of CPUs that are online.
+        package var online: Int
+
+        package init(usable: Int, online: Int) { (self.usable, self.online) = (usable, online) }
+    }
+
     /// The percentages of about ten seconds in which some task waited for a resource (`some avg10` of /proc/pressure).
     package struct Pressure: Codable, Sendable, Equatable {
         package var cpuSomeAvg10: Double?
@@ -114,13 +127,13 @@ extension StallReport.CauseKind {
     public static var sleep: Self { Self(rawValue: "sleep") }
     /// Waiting in any other system call, such as `wait4`.
     public static var syscall: Self { Self(rawValue: "syscall") }
-    /// Waiting for memory pages from a disk.
+    /// Waiting for memory pages, mostly from a disk.
     public static var paging: Self { Self(rawValue: "paging") }
     /// Ready to run while other threads used the CPUs.
     public static var cpuContention: Self { Self(rawValue: "cpuContention") }
     /// Ready to run after the cgroup had used up its CPU quota.
     public static var throttled: Self { Self(rawValue: "throttled") }
-    /// Waiting in a cycle of threads, none of which can continue.
+    /// Waiting in or for a cycle of threads, none of which can continue.
     public static var deadlock: Self { Self(rawValue: "deadlock") }
     /// Waiting for a continuation, which some code has to resume; only of overdue operations.
     public static var continuation: Self { Self(rawValue: "continuation") }

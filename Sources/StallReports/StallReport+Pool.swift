@@ -20,10 +20,11 @@ extension StallReport {
             (self.isComputing, self.actor) = (isComputing, actor)
         }
 
-        /// `1 of 2 threads of tasks`, for the pool's label.
+        /// `1 of 2 threads of tasks for one priority`, for the pool's label: the others have as many threads.
         package func subject(_ label: String) -> String {
-            let all = width.map { " of \($0)" } ?? ""
-            return "\(pinnedThreads)\(all) thread\((width ?? pinnedThreads) == 1 ? "" : "s") of \(label)"
+            let threads = "thread\((width ?? pinnedThreads) == 1 ? "" : "s") of \(label)"
+            guard let width else { return "\(pinnedThreads) \(threads)" }
+            return "\(pinnedThreads) of \(width) \(threads) for one priority"
         }
 
         /// `was blocked for`, as the words before the duration.

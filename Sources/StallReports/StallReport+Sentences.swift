@@ -16,10 +16,15 @@ extension StallReport.Cause {
         return kind == .cpuContention && stolen > 0 && stolen * 2 >= runQueueMilliseconds
     }
 
+    /// Whether nearly all of the CPU time was in the call: else its time is not known, and no number names it.
+    private var computesInCall: Bool { callShare ?? 0 >= 0.9 }
+
     /// Whether the wait that is described took half of the blocked time or more.
     package var describesMost: Bool { waitMilliseconds.map { $0 * 2 >= blockedMilliseconds } ?? true }
 
-    fileprivate func sentence(naming names: CauseNames) -> String { words(naming: names).withoutControls }
+    fileprivate func sentence(naming names: CauseNames) -> String {
+        (words(naming: names) + names.handler).withoutControls
+    }
 
     private func words(naming names: CauseNames) -> String {
         let waited = rest(blockedMilliseconds, "blocked")
@@ -33,12 +38,13 @@ extension StallReport.Cause {
         let all = (onCPUMilliseconds + runQueueMilliseconds + blockedMilliseconds).whole
         let blocked = "\(blockedMilliseconds.whole) of \(all) ms"
         // Several waits: only one is described.
-        let waitTime = blocked + (waitMilliseconds.map { ", about \($0.whole) ms of that" } ?? "")
+        let part = waitMilliseconds.map { ", about \($0.whole) ms of that" } ?? ""
+        let waitTime = blocked + part
         let ready = "\(runQueueMilliseconds.whole) of \(all) ms"
         switch kind {
         case .cpu:
             let others = rest(runQueueMilliseconds, "waiting for a CPU") + blockedToo
-            if let systemCall, let kernelShare, kernelShare >= 0.5,
+            if let systemCall, computesInCall, let kernelShare, kernelShare >= 0.5,
                 (onCPUMilliseconds * kernelShare).whole * 2 >= all
             {
                 let target = systemCall.target.map { " of \($0)" } ?? ""
@@ -53,36 +59,47 @@ extension StallReport.Cause {
             let user =
                 isStolen
                 ? "the host of the virtual machine used a CPU itself for \(stolen) ms"
-                : "other threads used the CPUs" + (competitors?.inWords ?? " (whose is not known)")
+                : (usableProcessors.map { "the thread may use \($0.usable) of \($0.online) CPUs, where others ran" }
+                    ?? "other threads used the CPUs") + (competitors?.inWords ?? " (whose is not known)")
             let computed = rest(onCPUMilliseconds, "on CPU")
             let work = computed.isEmpty || onCPUMilliseconds < runQueueMilliseconds / 3 ? "" : names.work
             return "Ready to run but without a CPU for \(ready): \(user)\(computed)\(work)\(blockedToo)."
         case .throttled:
-            return "Ready to run but throttled for \(ready): its cgroup had used up its CPU quota"
-                + blockedToo + "."
+            if let throttledMilliseconds, throttledMilliseconds < runQueueMilliseconds * 0.9 {
+                let most = throttledMilliseconds.whole
+                return "Ready to run but without a CPU for \(ready), for at most \(most) ms of that because its cgroup "
+                    + "had used up its CPU quota\(blockedToo)."
+            }
+            return "Ready to run but throttled for \(ready): its cgroup had used up its CPU quota\(blockedToo)."
         case .paging:
             let file = pagedFile.map { ", the last one for \($0)" } ?? ""
             let kernel = (onCPUMilliseconds * (kernelShare ?? 0)).whole
-            let handling = kernel * 10 >= all ? ", and handled them in the kernel for \(kernel) ms" : ""
-            let pages = "Waited for memory pages for \(blocked)\(handling)"
-            // A fault that a thread of userfaultfd(2) or a file system in user space serves is no major one.
+            let handling = kernel * 10 >= all ? ", and ran in the kernel for \(kernel) ms" : ""
+            let waiting = waitMilliseconds ?? blockedMilliseconds
+            let others = rest(blockedMilliseconds - waiting, "blocked otherwise")
+            let pages = "Waited for memory pages for \(waiting.whole) of \(all) ms\(handling)"
             // One that still waits is not counted yet.
             if majorFaults == 0 {
-                return "\(pages)\(waitChannel.map { " in \($0)" } ?? ""), though no finished page fault went to a disk."
+                let place = waitChannel.map { " in \($0)" } ?? ""
+                return "\(pages)\(place), though no finished page fault was a major one\(others)."
             }
-            return "\(pages): \(majorFaults) page faults went to a disk\(file)."
+            // Compressed memory and files without a disk count, too; before Linux 6.6 also userfaultfd(2).
+            let faults = majorFaults == 1 ? "fault, likely a read" : "faults, likely reads"
+            return "\(pages): \(majorFaults) major page \(faults) from a disk\(file)\(others)."
         case .sleep:
             if polls {
                 let purpose = confidence == .possible ? "" : ": it likely polls for something"
-                return "Slept again and again, for \(blocked) in all, in \(place)\(purpose)\(restOfWait)."
+                return "Slept again and again, for \(blocked) in all\(part), in \(place)\(purpose)\(restOfWait)."
             }
             return "Slept for \(waitTime) in \(place)\(restOfWait)."
-        case .io where (kernelShare ?? 0) >= 0.5 && onCPUMilliseconds * 4 >= blockedMilliseconds:
+        case .io
+        where computesInCall && waitMilliseconds == nil && (kernelShare ?? 0) >= 0.5
+            && onCPUMilliseconds * 4 >= blockedMilliseconds:
             return "Blocked for \(blockedMilliseconds.whole) ms and on CPU for "
                 + "\(onCPUMilliseconds.whole) of \(all) ms in \(place)\(peers(of: systemCall))."
         case .io, .syscall:
             if names.awaitsProcess, systemCall.map({ StallReport.loopWaits.contains($0.name) }) == true {
-                return "Blocked for \(blocked) in Process.waitUntilExit(), until that process ends"
+                return "Blocked for \(waitTime) in Process.waitUntilExit(), until that process ends"
                     + "\(peers(of: systemCall))\(restOfWait)."
             }
             if let resolver = names.resolver, let target = systemCall?.target, target.hasPrefix("socket to ") {
@@ -131,17 +148,21 @@ extension StallReport.Cause {
         // The C library's inner functions, and its call of any system call, which may have no other frame, tell nothing.
         let inner = names.call.flatMap { $0.hasPrefix("__") || $0 == "syscall" ? nil : $0 }
         // Without labels: a wait of Dispatch with one time limit jumps to that with another.
-        let call = inner.map { $0.hasPrefix("Dispatch") ? String($0.prefix { $0 != "(" }) : $0 }
-        if let end = lockWords[lock.kind]?.end {
+        let call = inner.map { $0.hasPrefix("Dispatch") ? String($0.prefix { $0 != "(" && $0 != "<" }) : $0 }
+        if let end = lock.kind.end {
             let left = lock.entries.map { "\($0) enter\($0 == 1 ? "() has" : "()s have") no leave() yet" }
             let address = lock.address.map { " at \($0)" } ?? ""
             let limit = lock.hasTimeLimit == true ? ", or until a time limit ends" : ""
             return "\(call ?? lock.function ?? "a wait for \(name)"), until \(end)\(address)\(limit): "
                 + (left ?? "it does not record which thread that \(limit.isEmpty ? "will" : "would") be")
         }
-        let function =
-            lock.kind == .file
-            ? place : lock.function ?? call ?? (lock.kind == .pthreadMutex ? "a pthread mutex" : "futex")
+        let unknown =
+            switch lock.kind {
+            case .pthreadMutex: "a pthread mutex"
+            case .dispatchQueue: "a call of libdispatch"
+            default: "futex"
+            }
+        let function = lock.kind == .file ? place : lock.function ?? call ?? unknown
         guard !lock.owners.isEmpty else {
             if lock.kind == .file, systemCall?.peers != nil { return function + peers(of: systemCall) }
             return "\(function), for \(name)" + (lock.reason.map { "; its owner is not known: \($0)" } ?? "")
@@ -170,11 +191,14 @@ extension StallReport.Cause {
     private func deadlock(_ lock: StallReport.Lock, _ names: CauseNames) -> String {
         let name = lock.kind.named(lock.label)
         if lock.owners.count == 1 { return "Waits for \(name), which it holds itself." }
-        // The last owner closes the cycle: it is a thread that occurs earlier in it.
-        var text = "Waits in a cycle for \(name)"
+        let cycle = lock.cycle
+        var text = "Waits\(cycle.startIndex == 0 ? " in a cycle" : "") for \(name)"
         for index in lock.owners.indices {
-            if index > 0 { text += ", which waits for \(lock.owners[index - 1].awaitedName)" }
-            text += " held by \(names.owner(index, of: lock))"
+            // A stalled thread outside of the cycle waits for the owner before it.
+            let lead = index == cycle.startIndex ? "is in a deadlock: it waits" : "waits"
+            if index > 0 { text += ", which \(lead) for \(lock.owners[index - 1].awaitedName)" }
+            let holdsItself = index > 0 && cycle.startIndex == index && cycle.count == 1
+            text += holdsItself ? ", which it holds itself" : " held by \(names.owner(index, of: lock))"
         }
         return text + "."
     }
@@ -186,7 +210,7 @@ private struct CauseNames {
     private(set) var work = ""
     /// The app's function in which it waited for most of the time in which it was blocked.
     private(set) var wait: String?
-    /// The library's function that the app's function called, in which the thread was for most of the time.
+    /// The library's function that the app's function called, in the wait that the cause shows.
     private(set) var call: String?
     /// The function of the C library that waits for a name server.
     private(set) var resolver: String?
@@ -195,6 +219,9 @@ private struct CauseNames {
     /// The app's function in which each owner of the lock is, with its line.
     private var owners: [String?] = []
     private var loop: StallReport.LoopDescription?
+
+    /// A sentence of its own where a signal handler did it.
+    private(set) var handler = ""
 
     /// The indices of owners of the lock that are threads of libdispatch and wait for work.
     private(set) var idle: Set<Int> = []
@@ -210,8 +237,7 @@ private struct CauseNames {
         owners = holders.map { report.place(of: $0) }
         loop = report.loop
         idle = Set(holders.indices.filter { report.isIdle(holders[$0]) })
-        let longest = StallReport.largest(of: report.stackShares)
-        let frames = longest.map { report.provenFrames(ofStack: $0.key) } ?? []
+        let frames = report.framesOfWait
         let functions = frames.compactMap(\.plainName)
         awaitsProcess = frames.awaitProcess
         let called = frames.prefix { !$0.isInApp }.last { $0.isWritten }
@@ -219,6 +245,10 @@ private struct CauseNames {
         resolver = functions.last { StallReport.resolvers.contains($0) }
         work = Self.work(of: report).map { ", in \($0)" } ?? ""
         wait = report.longestWait?.function
+        handler =
+            report.signalHandler.map {
+                " It was in a signal handler" + ($0.interrupted.map { ", which interrupted \($0)." } ?? ".")
+            } ?? ""
     }
 
     /// What most samples on a CPU show: the culprit with its callee and its caller, or another function of the app.
@@ -282,13 +312,6 @@ extension StallReport {
     }
 }
 
-extension StallReport.Frame {
-    /// The function, without the version of a C function's symbol.
-    fileprivate var plainName: String? {
-        symbol?.hasPrefix("$") == true ? function : function.map { String($0.prefix { $0 != "@" }) }
-    }
-}
-
 extension StallReport.SystemCall: CustomStringConvertible {
     /// `fsync(/var/lib/wal)`, or the name alone.
     package var description: String { target.map { "\(name)(\($0))" } ?? name }
@@ -330,61 +353,5 @@ extension StallReport.LockOwner {
 extension StallReport.PriorityInversion {
     fileprivate var inWords: String {
         " (priority inversion: its nice value is \(nice), that of the stalled thread \(waiterNice))"
-    }
-}
-
-extension StallReport.LockKind {
-    /// Any thread may signal a semaphore, a group, a condition or a barrier.
-    package var hasOwner: Bool { lockWords[self]?.end == nil }
-
-    /// Returns the lock as a phrase: an article, the noun and the app's label.
-    package func named(_ label: String?) -> String {
-        let noun = lockWords[self]?.noun ?? "a futex"
-        guard let label else { return noun }
-        return self == .swiftTaskStatus ? "\(noun) \(label)" : "\(noun) \"\(label)\""
-    }
-}
-
-/// The words of each kind of lock; `end` is what ends the wait for one without an owner.
-private let lockWords: [StallReport.LockKind: (noun: String, end: String?)] = [
-    .pthreadMutex: ("the mutex", nil),
-    .swiftMutex: ("the mutex", nil),
-    .pthreadReadWriteLock: ("the read-write lock", nil),
-    .dispatchUnfairLock: ("a lock of libdispatch", nil),
-    .dispatchQueue: ("the dispatch queue", nil),
-    .dispatchOnce: ("the one-time initialization", nil),
-    .once: ("the one-time initialization", nil),
-    .threadJoin: ("the thread", nil),
-    .semaphore: ("a semaphore", "a thread signals the semaphore"),
-    .dispatchSemaphore: ("a semaphore", "a thread signals the semaphore"),
-    .systemSemaphore: ("a semaphore", "a thread signals the semaphore"),
-    .systemSemaphoreZero: ("a semaphore", "a thread takes the semaphore to 0"),
-    .dispatchGroup: ("a dispatch group", "the last thread leaves the dispatch group"),
-    .condition: ("a condition", "a thread signals the condition"),
-    .barrier: ("a barrier", "the last thread reaches the barrier"),
-    .file: ("the file lock", nil),
-    .stdio: ("the lock of the stream", nil),
-    .dynamicLinker: ("the dynamic linker's lock", nil),
-    .swiftTaskStatus: ("the status lock of task", nil),
-]
-
-extension StallReport.Lock {
-    /// `waits in pthread_mutex_lock for the mutex, which thread 4711 holds`.
-    var waitInWords: String {
-        let place = function.map { " in \($0)" } ?? ""
-        let name = kind.named(label)
-        if let end = lockWords[kind]?.end {
-            return "waits\(place) until \(end)" + (hasTimeLimit == true ? ", or until a time limit ends" : "")
-        }
-        guard let owner = owners.first?.thread else {
-            return "waits\(place) for \(name)" + (reason.map { "; its owner is not known: \($0)" } ?? "")
-        }
-        let wait =
-            switch kind {
-            case .threadJoin: "for the end of \(owner.inWords)"
-            case .once, .dispatchOnce: "for \(name), which \(owner.inWords) runs"
-            default: "for \(name), which \(owner.inWords) holds"
-            }
-        return (isDeadlock ? "is in a deadlock: waits" : "waits") + "\(place) \(wait)"
     }
 }

@@ -179,6 +179,18 @@ extension StallReport {
         return frame(ofStack: longest.key)
     }
 
+    /// The frames of the wait that the cause shows: of the largest stack that may be its; empty if there is none.
+    ///
+    /// Another wait may have a larger one. A lock without a known function is one that calls futex(2) by `syscall`.
+    var framesOfWait: [Frame] {
+        let function = cause?.lock.map { $0.function ?? "syscall" }
+        let shares = stackShares { $0.threadState == .blocked }.filter { stack, _ in
+            guard let function else { return true }
+            return provenFrames(ofStack: stack).prefix { !$0.isInApp }.contains { $0.isOfC(function) }
+        }
+        return Self.largest(of: shares).map { provenFrames(ofStack: $0.key) } ?? []
+    }
+
     /// A function with its line, where that is known: `save() (Store.swift:12)`.
     static func place(_ function: String, _ file: String?, _ line: Int?) -> String {
         file.map { "\(function) (\(sourcePlace($0, line)))" } ?? function
@@ -226,6 +238,14 @@ extension StallReport.Frame {
     /// The function with its line, where that is known; `nil` if the function is not.
     var place: String? { function.map { StallReport.place($0, file, line) } }
 
+    /// The function, without the version of a C function's symbol.
+    var plainName: String? {
+        symbol?.hasPrefix("$") == true ? function : function.map { String($0.prefix { $0 != "@" }) }
+    }
+
+    /// Whether it is the C function of that name: libraries also have it under names that begin with underscores.
+    fileprivate func isOfC(_ name: String) -> Bool { plainName.map { $0.drop { $0 == "_" } == name } ?? false }
+
     /// Whether the function may be in the source: it is neither a runtime frame nor made by the compiler.
     package var isWritten: Bool { isRuntimeFrame != true && compilerGenerated == nil }
 }
@@ -249,6 +269,25 @@ extension StallReport {
             culprit.map { culprit in stacks[stack].contains { frames[$0].function == culprit.function } } ?? false
         }
         return Self.largest(of: blamed.isEmpty ? shares : blamed).map { ($0.key, $0.value) }
+    }
+
+    /// The app's function that handles a signal, with its line, and what the signal interrupted, if the culprit was called by
+    /// such a handler for half of the time or more.
+    package var signalHandler: (place: String?, interrupted: String?)? {
+        guard let culprit = culprit?.function, let most = culpritStack else { return nil }
+        func signal(in frames: [Frame]) -> Int? {
+            frames.firstIndex { $0.function == culprit }.flatMap { place in
+                frames[place...].firstIndex { $0.kind == .signal }
+            }
+        }
+        let shares = stackShares.filter { signal(in: provenFrames(ofStack: $0.key)) != nil }
+        let frames = provenFrames(ofStack: most.index)
+        guard shares.values.reduce(0, +) >= 0.5, let call = signal(in: frames) else { return nil }
+        // A suspended function did not run.
+        func isPlace(_ frame: Frame) -> Bool {
+            frame.isInApp && frame.isWritten && frame.function != nil && frame.kind != .asyncCaller
+        }
+        return (frames[..<call].last(where: isPlace)?.place, frames[call...].first(where: isPlace)?.place)
     }
 
     /// The largest share with its stack, the first of equal ones; `nil` without any.

@@ -145,6 +145,8 @@ extension StallReport.FrameKind {
     package static var code: Self { Self(rawValue: "code") }
     /// A suspended async function, in its task's memory, that awaits the function of the frame before it.
     package static var asyncCaller: Self { Self(rawValue: "asyncCaller") }
+    /// The kernel's call of a signal handler, whose frame comes before it; the frame after it is what the signal interrupted.
+    package static var signal: Self { Self(rawValue: "signal") }
 }
 
 extension StallReport.GeneratedCode {

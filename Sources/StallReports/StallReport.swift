@@ -122,6 +122,9 @@ public struct StallReport: Codable, Sendable, Equatable, Identifiable {
         package var kind: LoopKind
         /// The run loop mode of the turn; `nil` if the app did not name that mode, or if the loop has none.
         package var mode: String?
+        /// The priorities whose new tasks waited, those of one at least to the end; `nil` for loops other than the
+        /// task pool.
+        package var priorities: [String]?
         /// The number of the turn; the first turn that the monitor saw is 1.
         public var turn: UInt64
         /// The nesting depth: how many callouts of the same loop this run is inside; 0 for the outermost run.
@@ -222,7 +225,10 @@ extension StallReport {
         if let culprit {
             // A function that had no CPU, or no thread of a pool, is not to blame.
             var lead = (culprit.shareInWords.map { ", \($0) of it" } ?? "") + " in"
-            if kind == .starvation { lead = ": its threads were in" }
+            if kind == .starvation {
+                // Of a task executor one thread is captured.
+                lead = loop.kind == .taskExecutor ? ": one of its threads was in" : ": its threads were in"
+            }
             if lacksCPU { lead = " without a CPU, while it was in" }
             text = "\(lead) \(code(culprit.function))\(place)"
         }

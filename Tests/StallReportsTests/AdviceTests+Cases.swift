@@ -301,13 +301,32 @@ extension AdviceTests {
             "Move load() (Store.swift:12) off the loop first: with a CPU, too, the turn takes 892 ms.",
             Stall(kind: .cpu, onCPU: 891), "compute"
         ),
+        (
+            "contention", Stall(kind: .cpuContention, usableProcessors: .init(usable: 1, online: 8)),
+            "run less on the only one that it may use", Stall(kind: .cpu), "compute"
+        ),
+        (
+            "contention", Stall(kind: .cpuContention, usableProcessors: .init(usable: 2, online: 8)),
+            "run less on the 2 that it may use", Stall(kind: .throttled), "quota"
+        ),
+        (
+            "signalHandler", Stall(kind: .cpu, interrupted: "work()"),
+            "Let the signal handler load() (Store.swift:12) only note the signal", Stall(kind: .cpu), "compute"
+        ),
+        (
+            "signalHandler",
+            Stall(
+                kind: .deadlock, lock: lock(.pthreadMutex, [owner(10)], isDeadlock: true), interrupted: "work()"),
+            "code that may wait and lock",
+            Stall(kind: .deadlock, lock: lock(.pthreadMutex, [owner(10)], isDeadlock: true)), "selfDeadlock"
+        ),
         ("quota", Stall(kind: .throttled), "cpu.max", Stall(kind: .cpuContention), "contention"),
         (
             "paging", Stall(kind: .paging, majorFaults: 70, pagedFile: "/db/pages"), "Touch /db/pages ahead of time",
             Stall(call: call("read", "/db/pages")), "fileRead"
         ),
         (
-            "paging", Stall(kind: .paging), "supplies its pages", Stall(kind: .cpu), "compute"
+            "paging", Stall(kind: .paging), "may supply its pages", Stall(kind: .cpu), "compute"
         ),
     ]
 

@@ -29,7 +29,10 @@ extension AdviceTests {
         /// What runs around `load()`, and around the function of the lock's owner.
         var outer: String?
         var ownersOuter: String?
+        /// What a signal interrupted, whose handler called `load()`.
+        var interrupted: String?
         var competitors: StallReport.Competitors?
+        var usableProcessors: StallReport.UsableProcessors?
         var onCPU = 1.0
 
         var testDescription: String { "\(kind.rawValue) \(call?.description ?? "") \(inner)" }
@@ -70,6 +73,10 @@ extension AdviceTests {
                     line: line, isInApp: image == 0, kind: .code)
             }
             report.frames.append(frame(0, "load()", "/src/Store.swift", 12))
+            if let interrupted {
+                report.frames.append(.init(image: 1, offset: "0x1000", isInApp: false, kind: .signal))
+                report.frames.append(frame(0, interrupted, "/src/Work.swift", 3))
+            }
             report.frames.append(frame(1, isInTask ? "swift_job_run" : "main"))
             if let pool { (report.kind, report.pool) = (.pinned, pool) }
             func runtime(_ symbol: String) -> StallReport.Frame {
@@ -92,7 +99,7 @@ extension AdviceTests {
                 kind: kind, summary: "", confidence: confidence, onCPUMilliseconds: onCPU, runQueueMilliseconds: 1,
                 blockedMilliseconds: 1, uncertaintyMilliseconds: 0, kernelShare: kernelShare, minorFaults: 0,
                 majorFaults: majorFaults, voluntarySwitches: 0, involuntarySwitches: 0, competitors: competitors,
-                pagedFile: pagedFile, systemCall: call, lock: lock)
+                usableProcessors: usableProcessors, pagedFile: pagedFile, systemCall: call, lock: lock)
             if activity != nil { report.cause = nil }
             return report
         }

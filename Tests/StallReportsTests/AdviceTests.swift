@@ -68,6 +68,38 @@ import Testing
         #expect(report.cause?.summary.contains("in inflate_rows, called by load()") == true)
     }
 
+    @Test func `a signal handler is told with what it interrupted`() throws {
+        func summary(of stall: Stall) throws -> String? {
+            var report = try stall.report()
+            let sentence = report.cause?.sentence ?? ""
+            report.cause?.summary = sentence
+            let unnamed = report
+            report.nameCause(since: unnamed)
+            return report.cause?.summary
+        }
+        let words = " It was in a signal handler, which interrupted work() (Work.swift:3)."
+        #expect(try summary(of: Stall(kind: .cpu, interrupted: "work()"))?.hasSuffix(words) == true)
+        #expect(try summary(of: Stall(kind: .cpu))?.contains("signal") == false)
+    }
+
+    @Test func `a signal does not interrupt a suspended function`() throws {
+        var report = try Stall(kind: .cpu, interrupted: "work()").report()
+        let index = try #require(report.frames.firstIndex { $0.function == "work()" })
+        #expect(report.signalHandler?.interrupted == "work() (Work.swift:3)")
+        report.frames[index].kind = .asyncCaller
+        #expect(report.signalHandler?.place == "load() (Store.swift:12)")
+        #expect(report.signalHandler?.interrupted == nil)
+    }
+
+    @Test func `an owner outside of a circle does not decide what to do`() throws {
+        let owners = [
+            Self.owner(12, waitsFor: .dispatchQueue), Self.owner(11, waitsFor: .pthreadMutex),
+            Self.owner(13, waitsFor: .pthreadMutex), Self.owner(11, waitsFor: .pthreadMutex),
+        ]
+        let stall = Stall(kind: .deadlock, lock: Self.lock(.pthreadMutex, owners, isDeadlock: true))
+        #expect(try stall.report().advice?.text.hasPrefix("Take the locks of the circle in one order") == true)
+    }
+
     @Test func `damaged numbers have words, too`() {
         #expect((-1e300).percent == "-1000000000000000 %" && (0.376).percent == "38 %")
         #expect(Double.nan.whole == 0 && Double.infinity.whole == 1_000_000_000_000_000 && (2.5).whole == 3)

@@ -36,11 +36,11 @@ import Testing
                 == "Blocked for 470 of 500 ms in pthread_mutex_lock; the mutex is held by thread 2 \"saver\", which is running."
         )
         let chain = StallReport.Lock(
-            kind: .dispatchQueue, function: "dispatch_sync", label: "io", isDeadlock: false,
+            kind: .dispatchQueue, label: "io", isDeadlock: false,
             owners: [owner(2, nil, waitsFor: .pthreadMutex), owner(3, "last")])
         #expect(
             sentence(.lock, chain)
-                == "Blocked for 470 of 500 ms in dispatch_sync; the dispatch queue \"io\" is held by thread 2, "
+                == "Blocked for 470 of 500 ms in a call of libdispatch; the dispatch queue \"io\" is held by thread 2, "
                 + "which waits for the mutex held by thread 3 \"last\", which is waiting."
         )
     }
@@ -80,10 +80,11 @@ import Testing
     }
 
     @Test func `a call in the kernel is named with its target and time`() {
-        func sentence(_ call: StallReport.SystemCall?, kernelShare: Double?) -> String {
+        func sentence(_ call: StallReport.SystemCall?, kernelShare: Double?, callShare: Double? = 0.9) -> String {
             StallReport.Cause(
                 kind: .cpu, confidence: .certain, onCPUMilliseconds: 1_100, runQueueMilliseconds: 10,
-                blockedMilliseconds: 0, uncertaintyMilliseconds: 0, kernelShare: kernelShare, systemCall: call
+                blockedMilliseconds: 0, uncertaintyMilliseconds: 0, kernelShare: kernelShare, callShare: callShare,
+                systemCall: call
             ).sentence
         }
         #expect(
@@ -95,6 +96,12 @@ import Testing
                 == "In munmap(2) for 990 of 1110 ms, running in the kernel."
         )
         #expect(sentence(.init(number: 0, name: "read"), kernelShare: 0.4) == "On CPU for 1100 of 1110 ms.")
+        // The rest was in another call, as of a loop that reads and writes.
+        for share in [0.89, 0.55, nil] {
+            #expect(
+                sentence(.init(number: 1, name: "write", target: "/data/copy"), kernelShare: 0.98, callShare: share)
+                    == "On CPU for 1100 of 1110 ms, 98 % of it in the kernel.")
+        }
     }
 
     @Test func `a wait for a signal is no sleep with a time limit`() {
@@ -213,6 +220,25 @@ import Testing
         #expect(sentence(.deadlock, alone) == "Waits for the mutex, which it holds itself.")
     }
 
+    @Test func `a thread outside of a cycle is not said to wait in it`() {
+        func sentence(_ owners: StallReport.LockOwner...) -> String {
+            self.sentence(.deadlock, mutex(owners, isDeadlock: true))
+        }
+        let (one, other) = (owner(2, "a", waitsFor: .pthreadMutex), owner(3, "b", waitsFor: .pthreadMutex))
+        let cycle =
+            "thread 2 \"a\", which is in a deadlock: it waits for the mutex held by thread 3 \"b\", which waits for "
+            + "the mutex held by thread 2 \"a\"."
+        #expect(sentence(one, other, one) == "Waits for the mutex held by \(cycle)")
+        #expect(
+            sentence(owner(4, "c", waitsFor: .dispatchQueue, label: "io"), one, other, one)
+                == "Waits for the mutex held by thread 4 \"c\", which waits for the dispatch queue \"io\" held by "
+                + cycle)
+        #expect(
+            sentence(one, one)
+                == "Waits for the mutex held by thread 2 \"a\", which is in a deadlock: it waits for the mutex, which "
+                + "it holds itself.")
+    }
+
     @Test func otherCausesAreDescribedWithTheirNumbers() {
         #expect(sentence(.cpu) == "On CPU for 10 of 500 ms; blocked for 470 ms.")
         #expect(
@@ -224,8 +250,38 @@ import Testing
         #expect(sentence(.syscall) == "Blocked for 470 of 500 ms in a system call.")
         #expect(
             sentence(.paging)
-                == "Waited for memory pages for 470 of 500 ms: 7 page faults went to a disk, the last one for /data/pages."
+                == "Waited for memory pages for 470 of 500 ms: 7 major page faults, likely reads from a disk, the last "
+                + "one for /data/pages."
         )
+    }
+
+    /// Its wait may be a sleep, and its time in the kernel another call's.
+    @Test func `a wait beside page faults is not said to be for pages`() {
+        var cause = StallReport.Cause(
+            kind: .paging, confidence: .likely, onCPUMilliseconds: 600, runQueueMilliseconds: 0,
+            blockedMilliseconds: 400, uncertaintyMilliseconds: 0, kernelShare: 0.97, majorFaults: 1)
+        cause.waitMilliseconds = 100
+        #expect(
+            cause.sentence
+                == "Waited for memory pages for 100 of 1000 ms, and ran in the kernel for 582 ms: 1 major page fault, "
+                + "likely a read from a disk; blocked otherwise for 300 ms.")
+    }
+
+    @Test func `a time without a CPU is not said to be a quota's beyond that of its cgroup`() {
+        var cause = StallReport.Cause(
+            kind: .throttled, confidence: .likely, onCPUMilliseconds: 200, runQueueMilliseconds: 800,
+            blockedMilliseconds: 0, uncertaintyMilliseconds: 0)
+        for (throttled, words) in [
+            (720.0, "Ready to run but throttled for 800 of 1000 ms: its cgroup had used up its CPU quota."),
+            (
+                500,
+                "Ready to run but without a CPU for 800 of 1000 ms, for at most 500 ms of that because its cgroup had "
+                    + "used up its CPU quota."
+            ),
+        ] {
+            cause.throttledMilliseconds = throttled
+            #expect(cause.sentence == words)
+        }
     }
 
     @Test func `pages that no disk supplied are not said to come from one`() {
@@ -235,7 +291,7 @@ import Testing
         )
         #expect(
             cause.sentence
-                == "Waited for memory pages for 600 of 601 ms, though no finished page fault went to a disk."
+                == "Waited for memory pages for 600 of 601 ms, though no finished page fault was a major one."
         )
     }
 
@@ -251,6 +307,11 @@ import Testing
         )
         cause.confidence = .possible
         #expect(cause.sentence == "Slept again and again, for 390 of 400 ms in all, in clock_nanosleep(1 ms).")
+        cause.waitMilliseconds = 200
+        #expect(
+            cause.sentence
+                == "Slept again and again, for 390 of 400 ms in all, about 200 ms of that, in clock_nanosleep(1 ms).")
+        cause.waitMilliseconds = nil
         cause.systemCall?.target = "390 ms"
         #expect(cause.sentence == "Slept for 390 of 400 ms in clock_nanosleep(390 ms).")
     }
@@ -289,12 +350,29 @@ import Testing
                 == start + "waiting, at least 9 of this process were ready, too, for 1 CPU).")
     }
 
+    @Test func `a thread that may use some of the CPUs only has them counted`() {
+        var cause = StallReport.Cause(
+            kind: .cpuContention, confidence: .certain, onCPUMilliseconds: 20, runQueueMilliseconds: 780,
+            blockedMilliseconds: 0, uncertaintyMilliseconds: 0)
+        cause.usableProcessors = .init(usable: 1, online: 2)
+        #expect(
+            cause.sentence
+                == "Ready to run but without a CPU for 780 of 800 ms: the thread may use 1 of 2 CPUs, where others ran "
+                + "(whose is not known).")
+    }
+
     @Test func `work in a call that also waits is part of its sentence`() {
-        let cause = StallReport.Cause(
+        var cause = StallReport.Cause(
             kind: .io, confidence: .certain, onCPUMilliseconds: 237, runQueueMilliseconds: 50, blockedMilliseconds: 217,
-            uncertaintyMilliseconds: 0, kernelShare: 0.9,
+            uncertaintyMilliseconds: 0, kernelShare: 0.9, callShare: 0.96,
             systemCall: .init(number: 74, name: "fsync", target: "/data/wal")
         )
         #expect(cause.sentence == "Blocked for 217 ms and on CPU for 237 of 504 ms in fsync(/data/wal).")
+        cause.callShare = 0.75
+        #expect(cause.sentence == "Blocked for 217 of 504 ms in fsync(/data/wal); on CPU for 237 ms.")
+        (cause.callShare, cause.waitMilliseconds) = (0.96, 120)
+        #expect(
+            cause.sentence
+                == "Blocked for 217 of 504 ms, about 120 ms of that in fsync(/data/wal); on CPU for 237 ms.")
     }
 }

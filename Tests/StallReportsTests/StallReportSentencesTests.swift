@@ -46,9 +46,23 @@ import Testing
         (report.kind, report.callout, report.loop.label) = (.starvation, nil, "tasks")
         report.cause?.kind = .lock
         let held = "its threads were in NoteStore.save(_:), held up by writeWAL() (WAL.swift:7)"
-        #expect(report.headline == "tasks started no work for 812 ms: \(held)")
+        #expect(report.headline == "tasks kept work waiting for 812 ms: \(held)")
         report.state = .ongoing
-        #expect(report.headline.hasPrefix("tasks has started no work for 812 ms"))
+        #expect(report.headline.hasPrefix("tasks has kept work waiting for 812 ms"))
+    }
+
+    /// Other priorities may have started tasks meanwhile, and other threads of an executor may have been elsewhere.
+    @Test func `a starved pool is said to be no more than what is known`() throws {
+        var report = try StallReport.literal()
+        (report.kind, report.callout, report.cause) = (.starvation, nil, nil)
+        (report.loop.label, report.loop.kind, report.loop.priorities) = ("tasks", .cooperativePool, ["medium"])
+        let place = "its threads were in NoteStore.save(_:)"
+        #expect(report.headline == "tasks kept work of medium priority waiting for 812 ms: \(place)")
+        #expect(try StallReport(jsonData: report.jsonData()) == report)
+        (report.loop.priorities, report.state) = (["high", "medium"], .ongoing)
+        #expect(report.headline == "tasks has kept work of high or medium priority waiting for 812 ms: \(place)")
+        (report.loop.label, report.loop.kind, report.loop.priorities) = ("io", .taskExecutor, nil)
+        #expect(report.headline == "io has kept work waiting for 812 ms: one of its threads was in NoteStore.save(_:)")
     }
 
     @Test func `a loop as a whole has a word of its own where others have a cause`() throws {
@@ -78,17 +92,18 @@ import Testing
     private static let pools: [(StallReport.Pool, StallState, String)] = [
         (
             .init(pinnedThreads: 1, width: 2, waitingTasks: 14, actor: "Store"), .ended,
-            "1 of 2 threads of tasks was blocked for 812 ms in load() at Store.swift:12; task 91 \"dns\" on the actor Store; "
-                + "14 tasks waited"
+            "1 of 2 threads of tasks for one priority was blocked for 812 ms in load() at Store.swift:12; "
+                + "task 91 \"dns\" on the actor Store; 14 tasks waited"
         ),
         (
             .init(pinnedThreads: 2, width: 2, waitingTasks: 1, isComputing: true), .ongoing,
-            "2 of 2 threads of tasks have been kept computing for 812 ms in load() at Store.swift:12; task 91 \"dns\"; "
-                + "1 task waited"
+            "2 of 2 threads of tasks for one priority have been kept computing for 812 ms in load() at Store.swift:12; "
+                + "task 91 \"dns\"; 1 task waited"
         ),
         (
             .init(pinnedThreads: 1, width: 1, waitingTasks: 0), .ended,
-            "1 of 1 thread of tasks was blocked for 812 ms in load() at Store.swift:12; task 91 \"dns\"; no task was seen waiting"
+            "1 of 1 thread of tasks for one priority was blocked for 812 ms in load() at Store.swift:12; "
+                + "task 91 \"dns\"; no task was seen waiting"
         ),
         (
             .init(pinnedThreads: 1), .ongoing,
@@ -111,15 +126,14 @@ import Testing
     }
 
     /// A report whose stack shows memmove, called by `NoteStore.save(_:)`, called by `refresh()`, with `cause`'s sentence.
-    private func report(_ cause: StallReport.Cause, inner: String = "memmove@GLIBC_2.14") throws -> StallReport {
+    private func report(_ cause: StallReport.Cause, inner: [String] = ["memmove@GLIBC_2.14"]) throws -> StallReport {
         var report = try StallReport.literal()
         report.cause = cause
         report.cause?.summary = cause.sentence
         report.samples[0].threadState = cause.kind == .cpu ? .running : .blocked
         let before = report
-        report.stacks = [[0, 1, 2, 3], [4]]
-        report.frames = [
-            .init(image: 1, offset: "0x1", function: inner, symbol: inner, isInApp: false, kind: .code),
+        report.stacks = [Array(0..<inner.count + 3), [inner.count + 3]]
+        let outer: [StallReport.Frame] = [
             .init(image: 0, offset: "0x2", function: "NoteStore.save(_:)", isInApp: true, kind: .code),
             .init(image: 0, offset: "0x3", function: "refresh()", isInApp: true, kind: .code),
             .init(image: 0, offset: "0x4", function: "main", isInApp: true, kind: .code),
@@ -127,11 +141,17 @@ import Testing
                 image: 0, offset: "0x5", function: "writeWAL()", file: "/src/WAL.swift", line: 7, isInApp: true,
                 kind: .code),
         ]
+        report.frames = inner.map(frame) + outer
         report.nameCause(since: before)
         return report
     }
 
-    private func named(_ cause: StallReport.Cause, inner: String = "memmove@GLIBC_2.14") throws -> String? {
+    /// A frame of a library.
+    private func frame(_ function: String) -> StallReport.Frame {
+        .init(image: 1, offset: "0x1", function: function, symbol: function, isInApp: false, kind: .code)
+    }
+
+    private func named(_ cause: StallReport.Cause, inner: [String] = ["memmove@GLIBC_2.14"]) throws -> String? {
         try report(cause, inner: inner).cause?.summary
     }
 
@@ -145,7 +165,7 @@ import Testing
     }
 
     @Test func `a wait until a process ends names the child`() throws {
-        let inner = "$s10Foundation7ProcessC13waitUntilExityyF"
+        let inner = ["$s10Foundation7ProcessC13waitUntilExityyF"]
         var call = StallReport.SystemCall(number: 271, name: "ppoll")
         let words = "Blocked for 500 of 500 ms in Process.waitUntilExit(), until that process ends"
         #expect(try named(cause(.io, onCPU: 0, blocked: 500, call: call), inner: inner) == words + ".")
@@ -191,7 +211,7 @@ import Testing
         }
         let poll = StallReport.SystemCall(number: 7, name: "poll", target: "socket to 10.0.0.1:53")
         #expect(
-            try named(cause(.io, onCPU: 100, blocked: 900, call: poll), inner: "getaddrinfo")
+            try named(cause(.io, onCPU: 100, blocked: 900, call: poll), inner: ["getaddrinfo"])
                 == "Blocked for 900 of 1000 ms in getaddrinfo, which waits for the name server 10.0.0.1:53; "
                 + "on CPU for 100 ms.")
     }
@@ -227,11 +247,41 @@ import Testing
         let end = "until a thread signals the semaphore: it does not record which thread that will be."
         let wait = cause(.lock, onCPU: 0, blocked: 500, lock: lock)
         #expect(
-            try named(wait, inner: "$s8Dispatch0A9SemaphoreC4wait7timeouty")
+            try named(wait, inner: ["_dispatch_sema4_timedwait", "$s8Dispatch0A9SemaphoreC4wait7timeouty"])
                 == "Blocked for 500 of 500 ms in $s8Dispatch0A9SemaphoreC4wait7timeouty, \(end)")
         #expect(
-            try named(wait, inner: "__new_sem_wait_slow64.constprop.0")
+            try named(wait, inner: ["__new_sem_wait_slow64.constprop.0"])
                 == "Blocked for 500 of 500 ms in dispatch_sema4_timedwait, \(end)")
+    }
+
+    /// Four waits for one lock are the cause, each of them shorter than one sleep.
+    @Test(
+        arguments: [
+            (
+                .dispatchSemaphore, "dispatch_sema4_wait", ["_dispatch_sema4_wait", "DispatchSemaphore.wait()"],
+                "DispatchSemaphore.wait, until a thread signals the semaphore: it does not record which thread that "
+                    + "will be."
+            ),
+            (.swiftMutex, nil, ["syscall", "_MutexHandle._lock()"], "_MutexHandle._lock(), for the mutex."),
+        ] as [(StallReport.LockKind, String?, [String], String)])
+    func `the function of a longer wait of another kind is not that of the lock`(
+        kind: StallReport.LockKind, function: String?, inner: [String], words: String
+    ) throws {
+        var lock = StallReport.Lock(kind: kind, isDeadlock: false, owners: [])
+        lock.function = function
+        var report = try report(cause(.lock, onCPU: 0, blocked: 1_000, lock: lock), inner: ["usleep"])
+        let before = report
+        let first = report.frames.count
+        report.frames += inner.map(frame)
+        report.stacks += Array(repeating: [first, first + 1, 1, 2, 3], count: 4)
+        let sample = report.samples[0]
+        report.samples = [(0, 220.0), (2, 195), (3, 195), (4, 195), (5, 195)].map { stack, weight in
+            var part = sample
+            (part.stack, part.weightMilliseconds) = (stack, weight)
+            return part
+        }
+        report.nameCause(since: before)
+        #expect(report.cause?.summary == "Blocked for 1000 of 1000 ms in \(words)")
     }
 
     /// A thread of the task pool keeps the number of a lock that one of its tasks has locked and still has.
@@ -415,8 +465,8 @@ import Testing
 
     @Test func everyKindHasItsVerb() {
         let kinds: [StallKind] = [.stall, .starvation, .saturation, .spinning]
-        #expect(kinds.map(\.verbs.present) == ["stalls", "starts no work", "is saturated", "spins"])
-        #expect(kinds.map(\.verbs.past) == ["stalled for", "started no work for", "was saturated for", "spun for"])
+        #expect(kinds.map(\.verbs.present) == ["stalls", "keeps work waiting", "is saturated", "spins"])
+        #expect(kinds.map(\.verbs.past) == ["stalled for", "kept work waiting for", "was saturated for", "spun for"])
         #expect(kinds.map(\.verbs.perfect).suffix(2) == ["has been saturated for", "has been spinning for"])
     }
 }

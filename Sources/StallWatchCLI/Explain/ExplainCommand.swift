@@ -7,7 +7,7 @@ struct ExplainCommand: ParsableCommand {
         commandName: "explain",
         abstract: "Explain a cause: what it means, how to confirm it, and the usual fixes.",
         discussion: """
-            The word is a cause or a kind, as reports and tables show it, or one of children and network; without one the command \
+            The word is a cause or a kind, as reports and tables show it, or one of children, network and signalHandler; without one the command \
             lists them. The pages are those of docs/causes.
 
             Examples:
@@ -43,9 +43,9 @@ enum CausePage {
         "lock": PackageResources.lock_md, "mode": PackageResources.mode_md, "network": PackageResources.network_md,
         "notRun": PackageResources.notRun_md, "overdue": PackageResources.overdue_md,
         "paging": PackageResources.paging_md, "pool": PackageResources.pool_md,
-        "saturation": PackageResources.saturation_md, "sleep": PackageResources.sleep_md,
-        "spinning": PackageResources.spinning_md, "starvation": PackageResources.starvation_md,
-        "unknown": PackageResources.unknown_md,
+        "saturation": PackageResources.saturation_md, "signalHandler": PackageResources.signalHandler_md,
+        "sleep": PackageResources.sleep_md, "spinning": PackageResources.spinning_md,
+        "starvation": PackageResources.starvation_md, "unknown": PackageResources.unknown_md,
     ]
     /// Words of reports whose page has another name.
     private static let others = [

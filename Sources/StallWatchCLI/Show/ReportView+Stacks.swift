@@ -139,6 +139,7 @@ extension ReportView {
         if frame.isTailCall == true { notes.append("tail call") }
         if frame.isUncertain == true { notes.append("uncertain") }
         if frame.kind == .asyncCaller { notes.append("async caller") }
+        if frame.kind == .signal { notes.append("a signal came here") }
         let isInApp = frame.isInApp && !frame.isOfMonitor
         let mark = isInApp ? ">" : " "
         let prefix = "\(mark) \(String(number).padded(to: 2, .right)) "

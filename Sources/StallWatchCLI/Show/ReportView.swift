@@ -180,7 +180,8 @@ struct ReportView {
         if lock.isDeadlock {
             let end =
                 report.state == .ended
-                ? "it ended after \(report.durationMilliseconds.duration)" : "no thread can continue"
+                ? "it ended after \(report.durationMilliseconds.duration)"
+                : report.cause?.confidence == .certain ? "no thread can continue" : "a time limit may end a wait"
             text += "  The threads wait in a cycle: \(end).\n"
         }
         return text

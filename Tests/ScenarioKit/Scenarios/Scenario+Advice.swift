@@ -35,6 +35,7 @@ extension Scenario {
         .init("fileLock", ["file-lock", "flock-of-child", "record-lock-of-child"], near: "lock"),
         .init("libraryLock", ["stdio-lock", "linker-lock"], near: "pipe-write"),
         .init("held", ["rwlock-readers"], near: "rwlock-reader"),
+        .init("signalHandler", ["signal-handler"], near: "usleep"),
         .init("polling", ["polling"], near: "sleep"),
         .init("sleep", ["sleep", "usleep", "source0"], near: "timer"),
         .init("timeout", ["timer"], near: "sleep"),

@@ -206,6 +206,20 @@ extension Scenario {
                 }
             }
         },
+        cured("signalHandler", "a dispatch source takes a signal on another queue") { _, stall in
+            let before = signal(SIGUSR2, SIG_IGN)
+            defer { signal(SIGUSR2, before) }
+            let source = DispatchSource.makeSignalSource(signal: SIGUSR2, queue: .global())
+            let (calls, call) = AsyncStream<Void>.makeStream()
+            source.setEventHandler {
+                sleepTooLong(for: stall)
+                call.yield()
+            }
+            source.setRegistrationHandler { kill(getpid(), SIGUSR2) }
+            source.resume()
+            for await _ in calls { break }
+            source.cancel()
+        },
         cured("polling", "a callback in place of looking again and again") { _, stall in
             await MainLoop.untilDone { done in
                 DispatchQueue.global().asyncAfter(deadline: .now() + stall.seconds, execute: done)

@@ -141,6 +141,17 @@ import Testing
         for line in Self.lines { #expect(page.contains("flock(0x7f1c2c0012a0): \(line)")) }
     }
 
+    @Test(arguments: [("certain", "no thread can continue"), ("likely", "a time limit may end a wait")])
+    func `a cycle with a time limit may end`(confidence: String, words: String) throws {
+        let scratch = try TemporaryDirectory()
+        let json = ReportFixture(number: 1, state: "ongoing", cause: "deadlock").json
+            .replacing(#""confidence": "certain""#, with: "\"confidence\": \"\(confidence)\"")
+            .replacing(#""isDeadlock": false"#, with: #""isDeadlock": true"#)
+        try scratch.write("stall-1.json", json)
+        let text = try Tool.run(["show", ".", "--all"], in: scratch).output
+        #expect(text.contains("  The threads wait in a cycle: \(words).\n"), "\(text)")
+    }
+
     @Test func `a report without processes has no such part`() throws {
         let scratch = try TemporaryDirectory()
         try scratch.write([ReportFixture(number: 1)])

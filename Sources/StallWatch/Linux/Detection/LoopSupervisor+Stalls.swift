@@ -134,6 +134,10 @@ extension LoopSupervisor {
         lookAtVictims(of: stall, poll)
         guard var record = open?.record else { return }
         record.duration = max(record.duration, context.now() &- stall.start)
+        // A later heartbeat, of a turn that has ended, tells nothing.
+        if turnEnd == nil {
+            record.loop.priorities = (loop.source as? HeartbeatSource)?.pendingPriorities ?? record.loop.priorities
+        }
         record.samples = log.samples
         record.victims = victims.victims(until: stall.start &+ record.duration)
         // In a deadlock every thread matters, and there may be no later opportunity to capture them.

@@ -34,7 +34,8 @@ enum CauseRules {
     static func conclusion(from evidence: Evidence) -> Cause {
         var cause = mainCause(of: evidence)
         cause.other = otherWait(in: evidence, than: cause.observation)
-        cause.waitTime = waitTime(in: evidence, like: cause.observation)
+        cause.waitTime = waitTime(in: evidence, of: cause)
+        cause.callShare = (cause.observation?.call?.name).flatMap { callShare(of: $0, in: running(in: evidence)) }
         // A circle that something has broken was none that lasts for ever.
         if cause.kind != .deadlock { cause.observation?.lock?.isDeadlock = false }
         return cause
@@ -52,13 +53,21 @@ enum CauseRules {
         return waits.last { $0.0.activity.call?.name == most.key }?.0
     }
 
-    /// Returns the blocked time of waits that look like one; `nil` if that is three quarters or more of all.
-    private static func waitTime(in evidence: Evidence, like shown: Observation?) -> UInt64? {
-        guard let shown, shown.activity.call != nil else { return nil }
-        let waits = zip(evidence.observations, evidence.weights).filter { $0.0.activity.call != nil }
+    /// Returns the blocked time of the waits that look like the cause's; `nil` if that is nine tenths or more of all.
+    private static func waitTime(in evidence: Evidence, of cause: Cause) -> UInt64? {
+        let shown = cause.observation
+        guard cause.kind == .paging || shown?.activity.call != nil else { return nil }
+        func isAlike(_ wait: Observation) -> Bool {
+            if cause.kind == .paging { return kind(of: wait) == .paging }
+            guard let shown, wait.activity.call != nil else { return false }
+            return wait.isAlike(shown)
+        }
+        let waits = zip(evidence.observations, evidence.weights).filter {
+            $0.0.activity.call != nil || $0.0.activity == .faulting
+        }
         let all = waits.reduce(0) { $0 + $1.1 }
-        let alike = waits.reduce(0) { $0 + ($1.0.isAlike(shown) ? $1.1 : 0) }
-        guard alike < all, alike * 4 < all * 3 else { return nil }
+        let alike = waits.reduce(0) { $0 + (isAlike($1.0) ? $1.1 : 0) }
+        guard alike * 10 < all * 9 else { return nil }
         return UInt64(Double(evidence.split.blocked) * Double(alike) / Double(all))
     }
 
@@ -175,22 +184,31 @@ enum CauseRules {
     /// Returns the last observation of a running thread in the system call that has most of the weight of all such
     /// observations, with that share; `nil` if no call has.
     ///
-    /// A thread that was stopped in the call's libc function, just before or after the call, counts as in the call. A call
-    /// that only waits takes no CPU: seen once, it is the one at which a stop met a thread that came from another one.
+    /// A call that only waits takes no CPU: seen once, it is the one at which a stop met a thread that came from another one.
     private static func kernelCall(in evidence: Evidence) -> (observation: Observation, share: Double)? {
-        let running = zip(evidence.observations, evidence.weights).filter { $0.0.activity == .running }
-        let calls = Set(running.compactMap(\.0.call?.name))
-        var seen: [String: UInt64] = [:]
-        for (observation, weight) in running {
-            guard let name = observation.call?.name ?? observation.function, calls.contains(name) else { continue }
-            seen[name, default: 0] += weight
+        let observed = running(in: evidence)
+        let shares = Set(observed.compactMap(\.0.call?.name)).map { call in
+            (call: call, share: callShare(of: call, in: observed) ?? 0)
         }
-        let all = running.reduce(0) { $0 + $1.1 }
-        guard let most = seen.max(by: { ($0.value, $0.key) < ($1.value, $1.key) }), most.value * 2 >= all,
-            let last = running.last(where: { $0.0.call?.name == most.key }),
-            running.count(where: { $0.0.call?.name == most.key }) > 1 || !onlyWaiting.contains(most.key)
+        guard let most = shares.max(by: { ($0.share, $0.call) < ($1.share, $1.call) }), most.share >= 0.5,
+            let last = observed.last(where: { $0.0.call?.name == most.call }),
+            observed.count(where: { $0.0.call?.name == most.call }) > 1 || !onlyWaiting.contains(most.call)
         else { return nil }
-        return (last.0, Double(most.value) / Double(max(all, 1)))
+        return (last.0, most.share)
+    }
+
+    /// Returns the observations of a running thread, with their weights.
+    private static func running(in evidence: Evidence) -> [(Observation, UInt64)] {
+        zip(evidence.observations, evidence.weights).filter { $0.0.activity == .running }
+    }
+
+    /// Returns the share of the weight of a running thread's observations that show a call; `nil` if none does.
+    ///
+    /// A thread that was stopped in the call's libc function, just before or after the call, counts as in the call.
+    private static func callShare(of call: String, in running: [(Observation, UInt64)]) -> Double? {
+        let all = running.reduce(0) { $0 + $1.1 }
+        let own = running.reduce(0) { $0 + (($1.0.call?.name ?? $1.0.function) == call ? $1.1 : 0) }
+        return own > 0 ? Double(own) / Double(all) : nil
     }
 
     private static func blocked(_ evidence: Evidence, share: Double) -> Cause {
@@ -214,7 +232,10 @@ enum CauseRules {
         if case .unknown? = winner.observation.lock?.lock.ownership { isDoubtful = true }
         if winner.observation.activity == .blocked || !evidence.countsRunQueue { isDoubtful = true }
         // Other waits outside of calls look alike, such as that of a cgroup above memory.high.
-        if winner.kind == .paging, evidence.majorFaults == 0 { isDoubtful = true }
+        if winner.kind == .paging {
+            let isForPage = winner.observation.waitChannel.map(waitsForPage) ?? (evidence.pagedFile != nil)
+            if evidence.majorFaults == 0 || !isForPage { isDoubtful = true }
+        }
         let confidence = confidence(ofShare: min(share, part))
         return Cause(
             kind: winner.kind, confidence: isDoubtful && confidence == .certain ? .likely : confidence,
@@ -249,6 +270,11 @@ enum CauseRules {
             }
             .max { ($0.weight, $0.observation.time) < ($1.weight, $1.observation.time) }
         return ((most.key, (shown ?? place).observation), Double(most.value) / Double(max(total, 1)))
+    }
+
+    /// Returns whether the kernel function waits for a page, by its names in Linux 5.4 to 6.18.
+    private static func waitsForPage(_ channel: String) -> Bool {
+        ["folio_wait", "folio_lock", "wait_on_page", "lock_page"].contains { channel.contains($0) }
     }
 
     private static func kind(of observation: Observation) -> Cause.Kind? {

@@ -11,8 +11,10 @@ struct Cause: Sendable {
     var observation: Observation?
     /// An observation of another wait that stands for a third of the time or more.
     var other: Observation?
-    /// The part of the blocked time that waits like that of ``observation`` stand for, in nanoseconds; `nil` for most of it.
+    /// The part of the blocked time that waits like that of ``observation`` stand for, in nanoseconds; `nil` for nearly all.
     var waitTime: UInt64?
+    /// The share of the CPU time in which the call of ``observation`` ran; `nil` for none.
+    var callShare: Double?
     var pressure: Pressure?
 }
 
@@ -38,6 +40,8 @@ struct Evidence: Sendable {
     var seesQuotas = true
     /// The number of CPUs that are online.
     var processors = 1
+    /// The number of CPUs that the thread may use; 0 if that is not known.
+    var usableProcessors = 0
     /// The time that the host took from the most affected CPU since a sample saw the thread ready, in nanoseconds.
     var stolen: UInt64 = 0
     /// Those for the CPUs of a thread that a sample saw wait for one.

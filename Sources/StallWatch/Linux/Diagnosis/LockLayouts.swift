@@ -47,22 +47,26 @@ struct PthreadMutex {
     /// Whether threads of other processes may lock it: its type says so, as that of each robust one does.
     var mayBeShared: Bool { kind & (Self.robust | 128) != 0 }
     private static let robust: Int32 = 16
+    /// PTHREAD_PRIO_PROTECT.
+    private static let hasCeiling: Int32 = 64
 
     /// The owner of a mutex with waiting threads, if all fields agree: glibc sets `__owner` after it locks the mutex
     /// and clears it before it unlocks it, and the futex operation identifies mutexes with priority inheritance.
     var ownerWhileWaitedFor: Int32? {
         let typeMask: Int32 = 3
-        // Robust, process-shared and the two elision bits; other bits mean a PI or ceiling mutex, or no mutex.
-        guard kind & ~(typeMask | Self.robust | 128 | 256 | 512) == 0, owner > 0, Self.users ~= users else {
-            return nil
-        }
+        // Robust, with a ceiling, process-shared and the two elision bits; other bits mean a PI mutex, or no mutex.
+        guard kind & ~(typeMask | Self.robust | Self.hasCeiling | 128 | 256 | 512) == 0, owner > 0, Self.users ~= users
+        else { return nil }
         let isRecursive = kind & typeMask == 1
         if kind & Self.robust != 0 {
             let word = Futex.Word(lock)
-            return word.hasWaiters && !word.ownerDied && word.owner == owner ? owner : nil
+            let isOwned = word.hasWaiters && !word.ownerDied && word.owner == owner
+            return isOwned && kind & Self.hasCeiling == 0 ? owner : nil
         }
+        // The priority ceiling is above the lowest 19 bits, and not 0 (PTHREAD_MUTEX_PRIO_CEILING_SHIFT, pthreadP.h).
+        let word = kind & Self.hasCeiling == 0 ? lock : lock >> 19 > 0 ? lock & 0x7_ffff : 0
         // 2: locked, with waiting threads (lowlevellock.h). Only a recursive mutex has a count.
-        return lock == 2 && (isRecursive ? count >= 1 : count == 0) ? owner : nil
+        return word == 2 && (isRecursive ? count >= 1 : count == 0) ? owner : nil
     }
 }
 

@@ -88,7 +88,7 @@ struct LockOwnerResolver {
 
     /// Marks the waits of threads that can never go on; a thread that has run meanwhile is in no deadlock.
     func markDeadlocks(_ waits: inout [Int32: ThreadWait]) {
-        var owners = waits.compactMapValues { $0.lock?.owner }
+        var owners = waits.compactMapValues(\.blocker)
         for thread in DeadlockSearch.deadlocked(owners)
         where threads.state(of: thread)?.runs != waits[thread]?.runs { owners[thread] = nil }
         for thread in DeadlockSearch.deadlocked(owners) { waits[thread]?.isDeadlock = true }
@@ -140,6 +140,11 @@ struct LockOwnerResolver {
         identifier.identify(link.call, of: link.thread, in: link.frames) == link.lock
             && threads.state(of: link.thread) == link.state
     }
+}
+
+extension ThreadWait {
+    /// The thread that has to let go of the lock before this one goes on; `nil` if a time limit ends the wait, too.
+    var blocker: Int32? { lock.flatMap { $0.hasTimeout ? nil : $0.owner } }
 }
 
 enum DeadlockSearch {

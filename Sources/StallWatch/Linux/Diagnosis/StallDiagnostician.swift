@@ -18,6 +18,8 @@ struct StallDiagnostician {
     /// Read when the thread of a late turn is ready to run.
     private var steal: CPUSteal?
     private var competitors: StallReport.Competitors?
+    /// The number of CPUs that the thread may use, as last seen while it waited for one; 0 if it has not.
+    private var usableProcessors = 0
     private var owner: OwnerWatch?
     /// The thread's switches that stops have caused: a stop counts as a wait, and the call that it restarts as another.
     private var ownSwitches: UInt64 = 0
@@ -72,11 +74,12 @@ struct StallDiagnostician {
     mutating func observeLate(
         _ thread: Int32, _ reading: ThreadReading?, stack: CapturedStack?, isFirst: Bool
     ) -> Observation? {
-        if isFirst { (faults, steal, competitors) = (nil, nil, nil) }
+        if isFirst { (faults, steal, competitors, usableProcessors) = (nil, nil, nil, 0) }
         guard let reading = reading ?? read(thread, after: stack) else { return nil }
         if steal == nil, reading.isRunnable { steal = CPUSteal() }
         if let before = readings.dropLast().last, reading.competes(since: before) {
             competitors = StallReport.Competitors(beside: thread, earlier: competitors)
+            usableProcessors = Int(clinux_usable_processors(thread))
         }
         return observe(reading, thread: thread, stack: stack, isLate: true)
     }
@@ -275,7 +278,7 @@ struct StallDiagnostician {
             // Fewer than five ticks are too coarse.
             kernelShare: user + system < 5 ? nil : Double(system) / Double(user + system),
             throttled: growth { $0.throttled }, seesQuotas: Self.seesQuotas,
-            processors: sysconf(Int32(_SC_NPROCESSORS_ONLN)),
+            processors: sysconf(Int32(_SC_NPROCESSORS_ONLN)), usableProcessors: usableProcessors,
             // Only this cause is doubtful by it.
             stolen: split.runQueue * 2 >= split.duration ? stolen() : 0, competitors: competitors,
             pagedFile: faults?.file

@@ -208,7 +208,7 @@ extension TaskList {
             stack.lazy.map { report.frames[$0] }.prefix { !$0.isInApp }.contains { frame in
                 guard let symbol = frame.symbol else { return false }
                 // The mangled names of an extension of Task in the module Swift (s), and of methods of its clocks.
-                return symbol.hasPrefix("$sScTs") && symbol.contains("E5sleep")
+                return symbol.hasPrefix("$sScTs") && ["E5sleep", "E6_sleep"].contains { symbol.contains($0) }
                     || ["$ss15ContinuousClockV5sleep", "$ss15SuspendingClockV5sleep"].contains { symbol.hasPrefix($0) }
             }
         }

@@ -134,6 +134,16 @@ extension Result<CapturedStack, CaptureFailure> {
     }
 }
 
+extension StallReport.FrameKind {
+    fileprivate init(_ kind: CapturedFrameKind) {
+        switch kind {
+        case .code: self = .code
+        case .asyncCaller, .taskStart: self = .asyncCaller
+        case .signal: self = .signal
+        }
+    }
+}
+
 struct ReportTables {
     var stacks: [[Int]] = []
     var frames: [StallReport.Frame] = []
@@ -162,7 +172,7 @@ struct ReportTables {
             var described = StallReport.Frame(
                 image: Self.index(of: entry, in: &images, &imageIndices),
                 offset: .init(address &- image.base), function: callout, symbol: callout,
-                isInApp: isInApp && callout == nil, kind: frame.kind == .code ? .code : .asyncCaller)
+                isInApp: isInApp && callout == nil, kind: .init(frame.kind))
             if callout != nil { described.isRuntimeFrame = true }
             if frame.isUncertain { described.isUncertain = true }
             if frame.kind == .taskStart { described.isTaskStart = true }

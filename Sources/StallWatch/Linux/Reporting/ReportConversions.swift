@@ -16,6 +16,7 @@ extension StallReport.Cause {
             uncertaintyMilliseconds: milliseconds(evidence.split.uncertainty)
         )
         kernelShare = evidence.kernelShare?.toThousandths
+        callShare = cause.callShare?.toThousandths
         minorFaults = evidence.minorFaults
         majorFaults = evidence.majorFaults
         voluntarySwitches = evidence.voluntarySwitches
@@ -24,6 +25,9 @@ extension StallReport.Cause {
             evidence.throttled == 0 ? nil : milliseconds(min(evidence.throttled, evidence.split.duration))
         stolenMilliseconds = evidence.stolen == 0 ? nil : milliseconds(evidence.stolen)
         if cause.kind == .cpuContention, evidence.competitors?.areEnough == true { competitors = evidence.competitors }
+        if cause.kind == .cpuContention, 1..<evidence.processors ~= evidence.usableProcessors {
+            usableProcessors = .init(usable: evidence.usableProcessors, online: evidence.processors)
+        }
         pagedFile = evidence.pagedFile
         systemCall = observation?.call
         otherCall = cause.other?.call

@@ -103,6 +103,10 @@ private func running(at time: UInt64, in name: String?) throws -> Observation {
         #expect(concluded(blocked: 200, [waits[0], try wait(at: 150, for: 8, of: 9)]).waitTime == 100_000_000)
         #expect(concluded(blocked: 200, [waits[0], try wait(at: 150, for: 8, of: 7)]).waitTime == nil)
         #expect(concluded(blocked: 200, [waits[0]]).waitTime == nil)
+        // Four fifths are not all of it.
+        var last = try wait(at: 200, for: 16, of: 9)
+        last.place = 2
+        #expect(concluded(blocked: 200, [try wait(at: 120, for: 8, of: 7), last]).waitTime == 160_000_000)
     }
 
     @Test(
@@ -164,6 +168,7 @@ private func running(at time: UInt64, in name: String?) throws -> Observation {
         #expect(conclusion.kind == .cpu)
         #expect(conclusion.observation?.call?.name == "read")
         #expect(conclusion.observation?.call?.target == "/data/read")
+        #expect(conclusion.callShare == 0.6)
         let rare = [try running(at: 20, in: "read"), try running(at: 60, in: nil)]
         #expect(concluded(cpu: 100, rare, kernelShare: 0.9).observation?.call == nil)
         // None has half of the time, and the last one is not named for it.
@@ -184,6 +189,14 @@ private func running(at time: UInt64, in name: String?) throws -> Observation {
         #expect(concluded(blocked: 100, [found, later]).observation?.call?.peers?.first?.pid == 8)
     }
 
+    @Test func `a thread that computes in another call than it waits in does not compute in it`() throws {
+        var waiting = try observe(at: 70, in: "read")
+        waiting.call = try running(at: 0, in: "read").call
+        let cause = concluded(cpu: 40, blocked: 60, [try running(at: 20, in: "munmap"), waiting], kernelShare: 0.9)
+        #expect(cause.kind == .io && cause.observation?.call?.name == "read")
+        #expect(cause.callShare == nil)
+    }
+
     /// Measured: a loop of pwrite(2) and fsync(2), of whose CPU time fsync has most, partly just before and after the call.
     @Test func `a call's libc function counts as the call`() throws {
         func stopped(at time: UInt64) throws -> Observation {
@@ -197,6 +210,7 @@ private func running(at time: UInt64, in name: String?) throws -> Observation {
         ]
         let flushing = evidence(cpu: 289, queue: 26, blocked: 185, observations, kernelShare: 0.909)
         #expect(CauseRules.conclusion(from: flushing).kind == .io)
+        #expect(CauseRules.conclusion(from: flushing).callShare == 0.96)
         let without = evidence(cpu: 289, queue: 26, blocked: 185, [try stopped(at: 20)], kernelShare: 0.909)
         #expect(CauseRules.conclusion(from: without).kind == .cpu, "no sample met the call itself")
     }
@@ -244,6 +258,30 @@ private func running(at time: UInt64, in name: String?) throws -> Observation {
     @Test func pageFaultsDoNotHideAnotherWait() throws {
         let reading = try observe(at: 90, in: "read")
         #expect(concluded(blocked: 100, [reading], majorFaults: 50).kind == .io)
+    }
+
+    @Test func `a sleep beside page faults is no time for pages`() throws {
+        let sleep = try observe(at: 900, in: "nanosleep")
+        let cause = concluded(cpu: 600, blocked: 400, [sleep], majorFaults: 28_800, kernelShare: 0.97)
+        #expect(cause.kind == .paging && cause.waitTime == 0)
+        let fault = Observation(time: 900_000_000, activity: .faulting)
+        #expect(concluded(cpu: 600, blocked: 400, [fault], majorFaults: 28_800, kernelShare: 0.97).waitTime == nil)
+    }
+
+    /// A cgroup above memory.high stops a thread outside of calls, too.
+    @Test(
+        arguments: [
+            ("folio_wait_bit_common", nil, .certain), ("schedule_timeout_killable", "/data", .likely),
+            (nil, "/data", .certain), (nil, nil, .likely),
+        ] as [(String?, String?, StallReport.Confidence)])
+    func `a long wait outside of calls is certainly for a page if the kernel shows one`(
+        channel: String?, file: String?, confidence: StallReport.Confidence
+    ) {
+        let fault = Observation(time: 50_000_000, activity: .faulting, waitChannel: channel)
+        var seen = evidence(blocked: 100, [fault], majorFaults: 1)
+        seen.pagedFile = file
+        let cause = CauseRules.conclusion(from: seen)
+        #expect(cause.kind == .paging && cause.confidence == confidence)
     }
 
     /// The kernel counts it once for each CPU, so that other threads' CPUs may account for all of it.

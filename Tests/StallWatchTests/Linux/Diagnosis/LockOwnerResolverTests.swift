@@ -1,4 +1,5 @@
 import Glibc
+import StallReports
 import Synchronization
 import TestSupport
 import Testing
@@ -18,6 +19,20 @@ import Testing
         waits: [Int32: Int32], deadlocked: Set<Int32>
     ) {
         #expect(DeadlockSearch.deadlocked(waits) == deadlocked)
+    }
+
+    /// The first thread goes on when its time is over, and with it the others.
+    @Test(arguments: [false, true]) func `a circle with a time limit is no deadlock`(hasTimeout: Bool) {
+        func wait(for owner: Int32, hasTimeout: Bool = false) -> ThreadWait {
+            ThreadWait(
+                call: StallReport.SystemCall(number: 202, name: "futex", target: nil),
+                lock: AwaitedLock(kind: .pthreadMutex, hasTimeout: hasTimeout, ownership: .thread(owner)), runs: 7)
+        }
+        let waits: [Int32: ThreadWait] = [
+            1: wait(for: 2, hasTimeout: hasTimeout), 2: wait(for: 1), 3: wait(for: 1),
+        ]
+        let deadlocked: Set<Int32> = hasTimeout ? [] : [1, 2, 3]
+        #expect(DeadlockSearch.deadlocked(waits.compactMapValues(\.blocker)) == deadlocked)
     }
 }
 

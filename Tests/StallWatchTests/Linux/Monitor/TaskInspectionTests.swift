@@ -51,6 +51,8 @@ import Testing
     @Test(
         arguments: [
             ("$sScTss5NeverORszABRs_rlE5sleep11nanosecondsys6UInt64V_tYaKFZTY0_", true),
+            // What an optimized `Task.sleep(for:)` leaves of itself.
+            ("$sScTss5NeverORszABRs_rlE6_sleep5until9tolerance5clocky7InstantQyd___FZs010ContinuousH0V_Tt2B5", true),
             ("$ss15ContinuousClockV5sleep5until9toleranceyAB7InstantV_s8DurationVSgtYaKFTY1_", true),
             ("$sScT7ServiceE5sleepyyYaFZTY0_", false), ("$sScTss5NeverORszABRs_rlE15sleepUntilReadyyyYaFZ", false),
             ("$s7Service5sleepyyYaF", false),
