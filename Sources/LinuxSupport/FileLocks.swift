@@ -5,7 +5,7 @@ package struct FileLock: Equatable, Sendable {
     package var isWaiting: Bool
     /// Whether no other lock may be held beside it: a lock for writing.
     package var isExclusive: Bool
-    /// The process that made the lock; -1 for a lock of an open file, 0 for a process of another PID namespace.
+    /// The process that made the lock; -1 for F_OFD_SETLK of fcntl(2), 0 for a process that /proc does not show.
     package var process: Int32
     /// The device's major and minor number.
     package var device: [UInt32]
@@ -43,9 +43,28 @@ package struct FileLock: Equatable, Sendable {
         text.split(separator: "\n").compactMap { FileLock(line: $0) }
     }
 
-    package func isSame(as other: FileLock) -> Bool {
-        kind == other.kind && isWaiting == other.isWaiting && isExclusive == other.isExclusive
-            && hasFile(of: other) && bytes == other.bytes
+    /// Returns the processes that have locks of a file, by its descriptors, and those that are only known as makers.
+    ///
+    /// The system tells the number of a lock's maker. A lock of an open file, as of flock(2), goes to each process that
+    /// inherits the descriptor, and stays there when the maker closes its own or ends; the number may be given again.
+    /// One of fcntl(2) with F_SETLK is the maker's own, so a maker that does not show its descriptors has it.
+    package static func holders(
+        of locks: [FileLock], in descriptors: [OpenDescriptor], refused: Set<Int32>
+    ) -> (known: [Int32], makers: [Int32]) {
+        let shown = descriptors.map { (process: $0.process, locks: all(in: $0.info)) }
+        var (known, makers): ([Int32], [Int32]) = ([], [])
+        for lock in locks {
+            let processes = shown.filter { $0.locks.contains(lock) }.map { $0.process }
+            let isOwn = lock.kind == .process && refused.contains(lock.process)
+            if processes.contains(lock.process) || processes.isEmpty && isOwn {
+                known.append(lock.process)
+            } else if !processes.isEmpty {
+                known += processes
+            } else if lock.process > 0 {
+                makers.append(lock.process)
+            }
+        }
+        return (known.unique, makers.unique)
     }
 
     /// Whether it is of a file with this device and inode, as ``FileStatus/identity`` has them (gnu_dev_makedev(3)).

@@ -53,8 +53,8 @@ package struct OpenFileSearch: Equatable, Sendable {
 
     private var found: [WantedFile: [OpenDescriptor]] = [:]
     private var seen: Set<Int32> = []
-    /// The number of processes that do not show their descriptors.
-    package private(set) var refused = 0
+    /// The processes that do not show their descriptors.
+    package private(set) var refused: Set<Int32> = []
     /// Whether a bound has ended the search.
     package private(set) var isCut = false
 
@@ -63,6 +63,9 @@ package struct OpenFileSearch: Equatable, Sendable {
 
     /// Whether all descriptors of processes were looked at before the search ended.
     package func hasSeen(_ processes: [Int32]) -> Bool { seen.isSuperset(of: processes) }
+
+    /// Whether all descriptors of a process were looked at, and the process shows them.
+    package func shows(_ process: Int32) -> Bool { seen.contains(process) && !refused.contains(process) }
 
     /// Searches the processes `first`, then all others, for descriptors of files.
     package init(for files: Set<WantedFile>, first: [Int32]) {
@@ -74,7 +77,7 @@ package struct OpenFileSearch: Equatable, Sendable {
         isCut = order.count > Self.maximumProcesses
         for process in order.prefix(Self.maximumProcesses) {
             guard let entries = directoryEntries("/proc/\(process)/fd", until: end) else {
-                if errno == EACCES { refused += 1 }
+                if errno == EACCES { refused.insert(process) }
                 seen.insert(process)
                 continue
             }
@@ -89,7 +92,12 @@ package struct OpenFileSearch: Equatable, Sendable {
                     return
                 }
                 let path = "/proc/\(process)/fd/\(number)"
-                guard let link = readLink(path), let named = wanted[fileName(link)],
+                guard let link = readLink(path) else {
+                    // A process of the same user with more privileges shows its numbers only.
+                    if errno == EACCES { refused.insert(process) }
+                    continue
+                }
+                guard let named = wanted[fileName(link)],
                     let info = readSmallFile("/proc/\(process)/fdinfo/\(number)"),
                     let descriptor = OpenDescriptor(process: process, number: number, info: info)
                 else { continue }
@@ -114,5 +122,13 @@ package struct OpenFileSearch: Equatable, Sendable {
     /// given before the numbers began again.
     package static func newestFirst(_ processes: [Int32], last: Int32) -> [Int32] {
         processes.filter { $0 <= last }.sorted(by: >) + processes.filter { $0 > last }.sorted(by: >)
+    }
+}
+
+extension Sequence where Element: Hashable {
+    /// The elements without repeats, in their order.
+    package var unique: [Element] {
+        var known: Set<Element> = []
+        return filter { known.insert($0).inserted }
     }
 }

@@ -237,6 +237,7 @@ struct CRC32Tests {
     @Test func `a search knows what it has seen`() {
         let search = OpenFileSearch(for: [Self.noPipe], first: [getpid(), 0x3fff_fff0])
         #expect(search.hasSeen([getpid(), 0x3fff_fff0]) && !search.hasSeen([getpid(), 0x3fff_fff1]))
+        #expect(search.shows(getpid()) && !search.shows(0x3fff_fff1) && !search.refused.contains(getpid()))
     }
 
     @Test func `a file that is not open is not found`() {

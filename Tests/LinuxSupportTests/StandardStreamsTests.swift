@@ -122,6 +122,42 @@ import Testing
         #expect(try holders("OFDLCK ADVISORY ", of: -1, bytes: "12 12", in: text) == [812, 900])
     }
 
+    /// The processes that have locks, and their makers, as descriptors of processes show them.
+    private func holders(
+        of lines: [String], shown: [(process: Int32, line: String)], refused: Set<Int32> = [1, 2]
+    ) throws -> [[Int32]] {
+        let locks = lines.compactMap { FileLock(line: Substring($0)) }
+        try #require(locks.count == lines.count)
+        let descriptors = shown.compactMap {
+            OpenDescriptor(process: $0.process, number: 3, info: "pos:\t0\nflags:\t02\nlock:\t\($0.line)\n")
+        }
+        try #require(descriptors.count == shown.count)
+        let found = FileLock.holders(of: locks, in: descriptors, refused: refused)
+        return [found.known, found.makers]
+    }
+
+    /// Processes of other users show nothing, so some are refused nearly always.
+    @Test func `a lock that its maker left is held by the processes that show it`() throws {
+        let flock = "1: FLOCK  ADVISORY  WRITE 812 00:2f:1234 0 EOF"
+        #expect(try holders(of: [flock], shown: [(900, flock), (901, flock), (900, flock)]) == [[900, 901], []])
+        #expect(try holders(of: [flock], shown: [(900, flock), (812, flock)]) == [[812], []])
+        let openFile = "1: OFDLCK ADVISORY  WRITE -1 00:2f:1234 0 EOF"
+        #expect(try holders(of: [openFile], shown: [(900, openFile)]) == [[900], []])
+        // One of two that share the lock shows it.
+        let shared = [812, 813].map { "1: FLOCK  ADVISORY  READ  \($0) 00:2f:1234 0 EOF" }
+        #expect(try holders(of: shared, shown: [(813, shared[1])], refused: [812]) == [[813], [812]])
+    }
+
+    @Test func `a maker that shows no lock is its holder only if it cannot leave it`() throws {
+        let flock = "1: FLOCK  ADVISORY  WRITE 812 00:2f:1234 0 EOF"
+        #expect(try holders(of: [flock], shown: []) == [[], [812]])
+        #expect(try holders(of: [flock], shown: [], refused: [812]) == [[], [812]])
+        let record = "1: POSIX  ADVISORY  WRITE 812 00:2f:1234 0 9"
+        #expect(try holders(of: [record], shown: [], refused: [812]) == [[812], []])
+        #expect(try holders(of: [record], shown: []) == [[], [812]])
+        #expect(try holders(of: ["1: OFDLCK ADVISORY  WRITE -1 00:2f:1234 0 EOF"], shown: []) == [[], []])
+    }
+
     @Test func `without the request no holder is believed`() {
         let text = "2: FLOCK  ADVISORY  WRITE 812 00:2f:1234 0 EOF\n"
         let request = FileLockRequest(.flock, isExclusive: true, of: 900, inode: 1234)

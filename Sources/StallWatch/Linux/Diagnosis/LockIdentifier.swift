@@ -61,12 +61,16 @@ struct LockIdentifier {
             let owner = streams?.owner(ofLockAt: address, memory)
             lock.ownership = owner.map { live($0) } ?? .unknown("it was just released")
         } else if let queue = DispatchLayout.queue(ofWaiter: waiter, waitingOn: address, memory) {
-            lock.kind = .dispatchQueue
-            lock.function = function?.name ?? "dispatch_sync"
-            (lock.address, lock.label) = (queue, DispatchLayout.label(of: queue, memory))
-            let owner = DispatchLayout.owner(of: queue, besides: waiter, memory)
-            let why = "no single thread runs the queue: it is concurrent, suspended, or has not been started"
-            lock.ownership = owner.map { live($0) } ?? .unknown(why)
+            // No frame surely tells dispatch_sync from dispatch_barrier_sync and dispatch_async_and_wait.
+            (lock.kind, lock.function) = (.dispatchQueue, nil)
+            let blocker = DispatchLayout.blocker(of: queue, besides: waiter, memory)
+            lock.address = blocker?.queue ?? queue
+            lock.label = DispatchLayout.label(of: lock.address, memory)
+            let why =
+                blocker == nil
+                ? "no single thread runs the queue: it is concurrent, or has not been started"
+                : "it is suspended, or has not been activated"
+            lock.ownership = blocker?.thread.map { live($0) } ?? .unknown(why)
         } else if let function {
             describe(&lock, function, call, frames)
         } else if let group = DispatchLayout.group(ofType: groupType, waitedForAt: address, memory) {

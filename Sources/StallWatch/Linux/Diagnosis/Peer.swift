@@ -25,7 +25,8 @@ extension Peer {
     /// Returns a process with what it does now; `nil` for the monitor's own helper, and if it has ended.
     ///
     /// The start time is read before and after, so that all values are of one process. One that was not seen with the
-    /// file (`isConfirmed`) may be another since the wait began (`waitingSince`). Times: nanoseconds of CLOCK_BOOTTIME.
+    /// file (`isConfirmed`) has only a name and an age, and may be another since the wait began (`waitingSince`).
+    /// Times are nanoseconds of CLOCK_BOOTTIME.
     static func reading(
         _ process: Int32, as role: StallReport.PeerRole, isConfirmed: Bool, waitingSince: UInt64,
         in directory: String? = nil, now: UInt64 = bootTimeNow(), ownProcess: Int32 = getpid()
@@ -41,17 +42,20 @@ extension Peer {
         // A helper shares the descriptors of this process for a moment, and its end sends no signal.
         if before.parent == ownProcess, before.exitSignal == 0 { return nil }
         guard isConfirmed || !before.isYounger(than: waitingSince) else {
-            peer.reason = "the process with this number started after the wait began, so it may be another one"
+            peer.reason = "which started after the wait began, so it may be another one"
             return peer
         }
         peer.name = readSmallFile("\(directory)/comm").map(firstLine)
-        peer.state = before.letter
-        peer.threads = before.threads
         peer.runningMilliseconds = milliseconds(now - min(before.startedAt, now))
-        peer.waitChannel = readSmallFile("\(directory)/wchan").flatMap(WaitChannel.function(in:))
-        if mayReadCalls { peer.readCall(in: directory) }
+        // What a process does explains nothing if the wait may be for another one.
+        if isConfirmed {
+            peer.state = before.letter
+            peer.threads = before.threads
+            peer.waitChannel = readSmallFile("\(directory)/wchan").flatMap(WaitChannel.function(in:))
+            if mayReadCalls { peer.readCall(in: directory) }
+        }
         guard stat()?.startTicks == before.startTicks else { return nil }
-        if peer.systemCall == nil, peer.waitChannel == nil, ["S", "D"].contains(before.letter) {
+        if isConfirmed, peer.systemCall == nil, peer.waitChannel == nil, ["S", "D"].contains(before.letter) {
             peer.reason = "the system does not let this process read what the other one waits in"
         }
         return peer

@@ -76,10 +76,10 @@ struct PeerQuestion: Hashable, Sendable {
 /// Finds out for whom system calls wait: the holder of a file lock or a lease, the other end of a Unix socket or pipe, a
 /// child.
 ///
-/// 1. A file lock's holder is the process in /proc/locks with the same file and a conflicting type and range, confirmed
-///    by a descriptor of that process that shows the lock.
+/// 1. A file lock's holder is the process with a descriptor that shows a lock of /proc/locks with the same file and a
+///    conflicting type and range. The process that made it, which /proc/locks names, may have left it to another one.
 /// 2. The other end of a Unix socket is open in the processes with a descriptor of the inode that the kernel names as
-///    the peer. Where it does not tell the inode, it is the process that made the connection (SO_PEERCRED).
+///    the peer. The process that connected, or listened (SO_PEERCRED), may have left it to another one, too.
 /// 3. A reader of a pipe waits for the processes that have it open for writing, and a writer for those for reading.
 /// 4. A call that waits for one child waits for that process, and `Process.waitUntilExit()` for one of
 ///    ``FoundationChildren``.
@@ -103,9 +103,9 @@ struct PeerFinder {
         var first: [Int32] = []
         for case .search(let wanted, let processes, _) in steps {
             files.formUnion(wanted)
-            first += processes.filter { !first.contains($0) }
+            first += processes
         }
-        lazy var search = OpenFileSearch(for: files, first: first + (children(besides: first) ?? []))
+        lazy var search = OpenFileSearch(for: files, first: (first + (children() ?? [])).unique)
         return steps.map { step in
             switch step {
             case .done(let answer): answer
@@ -123,7 +123,7 @@ struct PeerFinder {
                 Peer.reading(child, as: .child, isConfirmed: true, waitingSince: since)
                     .map { PeerAnswer(peers: [$0]) } ?? PeerAnswer(reason: "the child has just ended"))
         case .ownChild(let children): child(of: children, since)
-        case .lease(let path): .done(leaseHolders(of: path, since))
+        case .lease(let path): leaseHolders(of: path, since)
         case .pipeEnd(let role, let pipe):
             .search([pipe], first: [getpid()]) { search in
                 let ends = search[pipe].filter { role == .writer ? $0.isWritable : $0.isReadable }
@@ -142,46 +142,51 @@ struct PeerFinder {
             return .done(PeerAnswer(reason: "/proc/locks cannot be read"))
         }
         let locks = request.holders(in: text)
-        guard let lock = locks.first else {
+        guard !locks.isEmpty else {
             return .done(
                 PeerAnswer(
-                    reason: "/proc/locks shows no holder: another PID namespace or, in a network file system, another "
-                        + "machine has it, or it was just released"))
+                    reason: "/proc/locks shows no holder: the process that made the lock has ended or is in another "
+                        + "PID namespace, in a network file system another machine has it, or it was just released"))
         }
-        var named: [Int32] = []
-        for lock in locks where lock.process > 0 && !named.contains(lock.process) { named.append(lock.process) }
-        let file = WantedFile(link: link)
-        return .search([file], first: named) { [named] search in
-            let all = OpenFileSearch.processes(
-                of: search[file].filter { descriptor in
-                    FileLock.all(in: descriptor.info).contains { shown in locks.contains(where: shown.isSame) }
-                })
-            let confirmed = all.filter(named.contains)
-            // The process that has made a flock(2) may have left it to a child; a lock of an open file names no process.
-            let isLeft =
-                locks.contains { $0.process <= 0 } || named.count - confirmed.count > search.refused
-            var peers = peers(isLeft ? all : confirmed, .holder, since)
-            if peers.isEmpty {
-                peers = named.compactMap { Peer.reading($0, as: .holder, isConfirmed: false, waitingSince: since) }
-            }
-            guard peers.isEmpty else { return answer(peers) }
-            let why =
-                lock.process < 0
-                ? "it belongs to an open file, not to a process"
-                : "its process has ended, or is in another PID namespace"
-            return PeerAnswer(reason: "\(why), and no process that shows its descriptors has it" + search.limits)
-        }
+        return holders(of: locks, WantedFile(link: link), as: .holder, since)
     }
 
     /// The processes with a lease on a file (F_SETLEASE of fcntl(2)) that have to give it back before the call goes on.
-    private static func leaseHolders(of path: String?, _ since: UInt64) -> PeerAnswer {
-        guard let file = path.flatMap({ FileStatus(cachedAt: $0) })?.identity,
+    private static func leaseHolders(of path: String?, _ since: UInt64) -> Step {
+        guard let path, let file = FileStatus(cachedAt: path)?.identity,
             let text = readSmallFile("/proc/locks", limit: FileLock.maximumText)
-        else { return PeerAnswer(reason: "the file or /proc/locks cannot be read") }
-        let peers = FileLock.all(in: text).filter { $0.kind == .lease && $0.isOf(file) }.compactMap {
-            Peer.reading($0.process, as: .leaseHolder, isConfirmed: false, waitingSince: since)
+        else { return .done(PeerAnswer(reason: "the file or /proc/locks cannot be read")) }
+        let leases = FileLock.all(in: text).filter { $0.kind == .lease && $0.isOf(file) }
+        guard !leases.isEmpty else { return .done(PeerAnswer(reason: "/proc/locks shows no lease on the file")) }
+        return holders(of: leases, WantedFile(link: path, identity: file), as: .leaseHolder, since)
+    }
+
+    /// Searches for the processes that have locks or leases, at least one, of a file.
+    private static func holders(
+        of locks: [FileLock], _ file: WantedFile, as role: StallReport.PeerRole, _ since: UInt64
+    ) -> Step {
+        .search([file], first: locks.map(\.process).filter { $0 > 0 }) { search in
+            let found = FileLock.holders(of: locks, in: search[file], refused: search.refused)
+            let peers = peers(found.known, role, since)
+            guard peers.isEmpty else { return answer(peers) }
+            let deed = role == .leaseHolder ? "made the lease" : "made the lock"
+            let maker = found.makers.lazy.compactMap { reason($0, deed, since) }.first
+            let why =
+                locks.contains { $0.process >= 0 }
+                ? "its process has ended, or the system does not show it"
+                : "it belongs to an open file, not to a process"
+            let all = ", and no process that shows its descriptors was found to have it" + search.limits
+            return PeerAnswer(reason: maker ?? why + all)
         }
-        return peers.isEmpty ? PeerAnswer(reason: "/proc/locks shows no lease on the file") : answer(peers)
+    }
+
+    /// Returns a reason with the process that the kernel names for a deed; `nil` if it has ended.
+    ///
+    /// It may have left the file to another process, and its number may have been given again.
+    private static func reason(_ process: Int32, _ deed: String, _ since: UInt64) -> String? {
+        Peer.reading(process, as: .holder, isConfirmed: false, waitingSince: since).map { maker in
+            "the system tells only the number of the process that \(deed), now that of \(maker.inWords)"
+        }
     }
 
     private static func child(of awaited: FoundationChildren?, _ since: UInt64) -> Step {
@@ -192,7 +197,7 @@ struct PeerFinder {
         return .search(files, first: [getpid()]) { search in
             // A child that was not looked at may be the one.
             let hasSeenAll = !search.isCut || self.children().map(search.hasSeen) == true
-            let holders = files.map { OpenFileSearch.processes(of: search[$0]) }
+            let holders = files.map { search[$0].map(\.process).unique }
             let children = awaited.candidates(holders, own: getpid()) { process in
                 readSmallFile("/proc/\(process)/stat").flatMap(ProcStat.init)?.parent == getpid()
             }
@@ -209,7 +214,7 @@ struct PeerFinder {
 
     /// Returns the children of this process, which its threads list (proc_pid_task_tid_children(5)); `nil` if the kernel
     /// does not tell, or above ``maximumThreads``.
-    private static func children(besides known: [Int32] = []) -> [Int32]? {
+    private static func children() -> [Int32]? {
         let threads = ThreadIdentity.all()
         guard threads.count <= maximumThreads else { return nil }
         var children: [Int32] = []
@@ -217,7 +222,7 @@ struct PeerFinder {
             guard let text = readSmallFile("/proc/self/task/\(thread)/children") else { return nil }
             children += text.split(separator: " ").compactMap { Int32($0) }
         }
-        return children.filter { !known.contains($0) }
+        return children
     }
 
     // MARK: - Other ends
@@ -230,38 +235,43 @@ struct PeerFinder {
     }
 
     private static func socket(_ link: String, madeBy maker: Int32?, of thread: Int32, _ since: UInt64) -> Step {
-        var answerByMaker: PeerAnswer {
-            switch maker {
-            case nil: return PeerAnswer(reason: "the system does not show who has its other end")
-            case 0: return PeerAnswer(reason: "the process that made it is in another PID namespace")
-            case getpid():
-                return PeerAnswer(
-                    reason: "this process has made both ends, and the system does not show who has the other one now")
-            case let maker?:
-                let peer = Peer.reading(maker, as: .otherEnd, isConfirmed: false, waitingSince: since)
-                return peer.map { PeerAnswer(peers: [$0]) } ?? PeerAnswer(reason: "the process that made it has ended")
-            }
-        }
         guard let wanted = UnixSocketPeer.number(inLink: link).flatMap({ UInt32($0) }).flatMap(otherEnd) else {
-            return .done(answerByMaker)
+            return .done(PeerAnswer(reason: unseenEnd(madeBy: maker, since)))
         }
         return .search([wanted], first: [getpid()] + (maker.map { [$0] } ?? [])) { search in
-            search[wanted].isEmpty ? answerByMaker : answer(search[wanted], .otherEnd, of: thread, since, or: "")
+            let isElsewhere = maker.map { $0 != getpid() && search.shows($0) } ?? false
+            return answer(
+                search[wanted], .otherEnd, of: thread, since,
+                or: isElsewhere
+                    ? "no process that shows its descriptors has it open" + search.limits
+                    : unseenEnd(madeBy: maker, since))
+        }
+    }
+
+    /// Returns why it is not known which process has the other end of a connection.
+    ///
+    /// A server's end has the number of the process that listened, which as a rule leaves connections to its children.
+    static func unseenEnd(madeBy maker: Int32?, _ since: UInt64) -> String {
+        switch maker {
+        case nil: "the system does not show who has its other end"
+        case 0: "the process that made it is in another PID namespace"
+        case getpid(): "this process has made both ends, and the system does not show who has the other one now"
+        case let maker?: reason(maker, "connected or listened", since) ?? "the process that made it has ended"
         }
     }
 
     private static func answer(
-        _ ends: [OpenDescriptor], _ role: StallReport.PeerRole, of thread: Int32, _ since: UInt64, or reason: String
+        _ ends: [OpenDescriptor], _ role: StallReport.PeerRole, of thread: Int32, _ since: UInt64,
+        or reason: @autoclosure () -> String
     ) -> PeerAnswer {
-        let processes = OpenFileSearch.processes(of: ends)
-        var peers = peers(processes, role, since)
+        var peers = peers(ends.map(\.process).unique, role, since)
         if let index = peers.firstIndex(where: { $0.isThisProcess == true }) {
             let own = Set(ends.filter { $0.process == getpid() }.map(\.number))
             if let (user, call) = user(of: own, besides: thread) {
                 (peers[index].thread, peers[index].systemCall) = (.init(ThreadIdentity(user)), call.name)
             }
         }
-        return peers.isEmpty ? PeerAnswer(reason: reason) : answer(peers)
+        return peers.isEmpty ? PeerAnswer(reason: reason()) : answer(peers)
     }
 
     private static func user(of descriptors: Set<Int32>, besides waiter: Int32) -> (thread: Int32, call: SystemCall)? {
@@ -295,17 +305,11 @@ struct PeerFinder {
 }
 
 extension OpenFileSearch {
-    fileprivate static func processes(of descriptors: [OpenDescriptor]) -> [Int32] {
-        descriptors.reduce(into: []) { all, descriptor in
-            if !all.contains(descriptor.process) { all.append(descriptor.process) }
-        }
-    }
-
     /// What the search has not seen, as the rest of a sentence.
     fileprivate var limits: String {
         if isCut {
             return "; the search ended after \(Self.maximumProcesses) processes or \(Self.maximumTime / 1_000_000) ms"
         }
-        return refused > 0 ? "; \(refused) processes do not show theirs" : ""
+        return refused.isEmpty ? "" : "; \(refused.count) processes do not show theirs"
     }
 }

@@ -65,20 +65,28 @@ enum DispatchLayout {
         return queue
     }
 
-    /// Returns the states of a queue and of the queues that it targets, one after the other, as far as they can be read.
-    static func states(of queue: UInt64, _ memory: any MemoryReading) -> [UInt64] {
-        var (queue, states): (UInt64, [UInt64]) = (queue, [])
-        while states.count < maximumTargets, queue != 0, let state = memory.word(at: queue &+ stateOffset) {
-            states.append(state)
-            queue = memory.word(at: queue &+ targetOffset) ?? 0
+    /// Returns a queue and those that it targets, one after the other, with their states, as far as they can be read.
+    static func chain(from queue: UInt64, _ memory: any MemoryReading) -> [(queue: UInt64, state: UInt64)] {
+        var (next, chain): (UInt64, [(queue: UInt64, state: UInt64)]) = (queue, [])
+        while chain.count < maximumTargets, next != 0, let state = memory.word(at: next &+ stateOffset) {
+            chain.append((next, state))
+            next = memory.word(at: next &+ targetOffset) ?? 0
         }
-        return states
+        return chain
     }
 
-    /// The thread that runs the queue or its target; not the waiter, which may run the queue and wait for the target.
-    static func owner(of queue: UInt64, besides waiter: Int32, _ memory: any MemoryReading) -> Int32? {
-        states(of: queue, memory).lazy.map { Int32(truncatingIfNeeded: $0 & ownerMask) }
-            .first { $0 != 0 && $0 != waiter }
+    /// Returns the first of a queue and its targets that keeps the queue's items waiting.
+    ///
+    /// A thread runs it, or it is suspended (`nil`), whatever its own targets run. One that the waiter runs keeps no items of the waiter.
+    static func blocker(
+        of queue: UInt64, besides waiter: Int32, _ memory: any MemoryReading
+    ) -> (queue: UInt64, thread: Int32?)? {
+        for link in chain(from: queue, memory) {
+            let thread = Int32(truncatingIfNeeded: link.state & ownerMask)
+            if thread != 0, thread != waiter { return (link.queue, thread) }
+            if isSuspended(link.state) { return (link.queue, nil) }
+        }
+        return nil
     }
 
     /// The generation number of a group, for whose change its waiters wait: `dg_gen` of struct dispatch_group_s.

@@ -224,7 +224,7 @@ final class QueueOwner: IdleCheck {
     /// Whether the queue runs no item, and it or a target is suspended: what waits in it does so on purpose.
     var isSuspended: Bool {
         guard let word, word & DispatchLayout.ownerMask == 0, let address else { return false }
-        return DispatchLayout.states(of: address, GuardedMemory()).contains(where: DispatchLayout.isSuspended)
+        return DispatchLayout.chain(from: address, GuardedMemory()).contains { DispatchLayout.isSuspended($0.state) }
     }
 
     /// The address of the queue's C object; `nil` until the layout is confirmed.
@@ -247,7 +247,8 @@ final class QueueOwner: IdleCheck {
     func current() -> CaptureTarget? {
         guard let word, let address else { return nil }
         if let thread = Int32(exactly: word & DispatchLayout.ownerMask), thread != 0 { return .thread(thread) }
-        if DispatchLayout.isIdle(word) || DispatchLayout.isSuspended(word) { return .unknown }
-        return DispatchLayout.owner(of: address, besides: 0, GuardedMemory()).map(CaptureTarget.thread) ?? .unknown
+        if DispatchLayout.isIdle(word) { return .unknown }
+        let blocker = DispatchLayout.blocker(of: address, besides: 0, GuardedMemory())
+        return blocker?.thread.map(CaptureTarget.thread) ?? .unknown
     }
 }

@@ -37,6 +37,8 @@ func futex(_ operation: UInt64, at offset: UInt64 = 0, value: UInt64 = 0, timeou
 private let plainWait: UInt64 = 128
 private let bitsetWait: UInt64 = 128 | 9
 private let lockPI: UInt64 = 128 | 6
+/// The priority ceiling 30 in the word of a mutex.
+private let ceiling: Int32 = 30 << 19
 
 private func libc(_ function: String?) -> [NamedFrame] {
     [NamedFrame(function: nil, image: "libc.so.6"), NamedFrame(function: function, image: "libc.so.6")]
@@ -92,7 +94,7 @@ private func identify(
     @Test(
         arguments: [
             [2, 0, 101, 1, 0], [2, 1, 101, 1, 1], [2, 0, 101, 1, 2], [2, 0, 101, 1, 3], [2, 0, 101, 1, 0x200],
-            [2, 0, 101, 3, 128],
+            [2, 0, 101, 3, 128], [2 | ceiling, 0, 101, 1, 64], [2 | ceiling, 1, 101, 1, 65],
         ] as [[Int32]])
     func aMutexNamesItsOwner(fields: [Int32]) throws {
         let lock = identify(try futex(plainWait, value: 2), fields, libc("pthread_mutex_lock"))
@@ -105,6 +107,7 @@ private func identify(
             [1, 0, 101, 1, 0], [0, 0, 0, 0, 0], [2, 0, 0, 1, 0], [2, 5, 101, 1, 0], [2, 0, 101, 1, 1],
             [2, 0, 101, 0, 0],
             [2, 0, 999, 1, 0], [2, 0, -5, 1, 0], [2, 0, 101, 1, 64], [2, 0, 101, 1, 4096],
+            [1 | ceiling, 0, 101, 1, 64], [2 | ceiling, 0, 101, 1, 0], [Int32.min | 2, 0, 101, 1, 64],
         ] as [[Int32]])
     func aMutexWhoseFieldsDisagreeHasNoOwner(fields: [Int32]) throws {
         #expect(identify(try futex(plainWait, value: 2), fields, libc("pthread_mutex_lock"))?.owner == nil)
@@ -255,8 +258,39 @@ private func identify(
         #expect(lock?.kind == .dispatchQueue)
         #expect(lock?.address == queue)
         #expect(lock?.owner == 105)
+        #expect(lock?.function == nil, "it may be dispatch_barrier_sync")
         words[25] = 101
         #expect(identify(try futex(plainWait, at: event, value: 0xffff_ffff), words, [])?.kind == .futex)
+    }
+
+    /// The queue "child" at 0x2000 targets "shared" at 0x3000; thread 100 may run the child itself.
+    @Test(
+        arguments: [
+            (0, 105, 105, "shared"), (100, 105, 105, "shared"), (106, 105, 106, "child"), (0, 0, nil, "child"),
+            // Suspended, not activated, suspended by an item that still runs.
+            (0x400_0000_0000_0000, 105, nil, "child"), (0x180_0000_0000_0000, 105, nil, "child"),
+            (0x400_0000_0000_006a, 105, 106, "child"), (0, 0x400_0000_0000_0000, nil, "shared"),
+        ] as [(UInt64, UInt64, Int32?, String)])
+    func `a suspended queue has no owner, whatever its target runs`(
+        state: UInt64, target: UInt64, owner: Int32?, label: String
+    ) throws {
+        let words: [UInt64: UInt64] = [
+            0x1028: 0x1000, 0x1038: 0x2000, 0x1060: 0x64_ffff_ffff,
+            0x2018: 0x3000, 0x2038: state, 0x2048: 0x5ff8, 0x5ff8: 0x64_6c69_6863,
+            0x3018: 0, 0x3038: target, 0x3048: 0x4ff8, 0x4ff8: 0x6465_7261_6873,
+        ]
+        let lock = LockIdentifier(memory: Words(words), isLive: { (100..<110).contains($0) })
+            .identify(try futex(plainWait, at: 96), of: 100, in: [])
+        #expect(lock?.kind == .dispatchQueue && lock?.owner == owner && lock?.label == label)
+        #expect(lock?.address == (label == "child" ? 0x2000 : 0x3000))
+        guard owner == nil else { return }
+        let isSuspended = state > 0 || target > 0
+        #expect(
+            lock?.ownership
+                == .unknown(
+                    isSuspended
+                        ? "it is suspended, or has not been activated"
+                        : "no single thread runs the queue: it is concurrent, or has not been started"))
     }
 
     @Test(arguments: [

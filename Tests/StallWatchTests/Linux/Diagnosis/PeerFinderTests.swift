@@ -280,6 +280,30 @@ import Testing
         #expect(try find("flock", 1_000_000, UInt64(LOCK_EX))?.reason != nil)
     }
 
+    @Test func `a file lock that this process left to a child is held by the child`() throws {
+        let (file, other) = try twoFiles(in: try TemporaryDirectory())
+        defer { close(file) }
+        try #require(flock(other, LOCK_EX) == 0)
+        let process = try sleeper(input: FileHandle(fileDescriptor: other, closeOnDealloc: false))
+        close(other)
+        let waiter = try WorkerThread(name: "test-flock") { flock(file, LOCK_EX) }
+        let answer = try findKnown("flock", number(file), UInt64(LOCK_EX))
+        process.kill()
+        waiter.join()
+        #expect(known(answer, process.processIdentifier, getpid()) == [process.processIdentifier], "\(answer as Any)")
+    }
+
+    /// A server that listens leaves its connections to children.
+    @Test func `a connection's maker is not said to have its other end`() throws {
+        let process = try sleeper()
+        defer { process.kill() }
+        let reason = PeerFinder.unseenEnd(madeBy: process.processIdentifier, bootTimeNow())
+        let words = "the system tells only the number of the process that connected or listened, now that of "
+        #expect(reason.hasPrefix(words + "sleep (pid \(process.processIdentifier), running for "), "\(reason)")
+        #expect(reason.hasSuffix(")"), "not what it does: \(reason)")
+        #expect(PeerFinder.unseenEnd(madeBy: 0x3fff_fff0, bootTimeNow()) == "the process that made it has ended")
+    }
+
     @Test func `one search answers several questions, in their order`() throws {
         let (first, second) = (Pipe(), Pipe())
         let number = try #require(SystemCallNames.current.number(of: "read"))
@@ -357,6 +381,9 @@ import Testing
         #expect(peer.name == nil && peer.runningMilliseconds == nil && peer.pid == 812)
         #expect(peer.reason?.contains("started after the wait began") == true)
         #expect(read(young, isConfirmed: true, waitingSince: 39_000_000_000)?.name == "python3")
+        let unseen = read(try process(syscall: try call("clock_nanosleep"), wchan: "x"), isConfirmed: false)
+        #expect(unseen?.name == "python3" && unseen?.runningMilliseconds == 2_000)
+        #expect(unseen?.state == nil && unseen?.systemCall == nil && unseen?.waitChannel == nil)
         // The start is known in ticks of 10 ms.
         #expect(read(young, isConfirmed: false, waitingSince: 39_990_000_000)?.name == "python3")
     }

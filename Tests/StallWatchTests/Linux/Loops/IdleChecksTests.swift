@@ -76,7 +76,8 @@ import Testing
 
     @Test func `a queue waits for what its target runs, or for its resumption`() {
         let target = DispatchQueue(label: "busy target")
-        let queue = DispatchQueue(label: "waiting", target: DispatchQueue(label: "between", target: target))
+        let between = DispatchQueue(label: "between", target: target)
+        let queue = DispatchQueue(label: "waiting", target: between)
         let owner = QueueOwner(queue)
         queue.sync { owner.confirm() }
         let (isRunning, mayEnd) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
@@ -93,6 +94,9 @@ import Testing
         // Written before the semaphore was signaled.
         #expect(owner.current() == .thread(thread))
         #expect(!owner.isSuspended && !owner.isIdle)
+        between.suspend()
+        #expect(owner.current() == .unknown, "it does not wait for the thread of the target")
+        between.resume()
         target.suspend()
         mayEnd.signal()
         #expect(eventually { owner.isSuspended && owner.isIdle })
