@@ -90,7 +90,7 @@ package enum CaptureFailure: Error, Equatable {
     case pending
     case notPending
     case failed(errno: Int32)
-    /// No thread has run the loop yet.
+    /// No thread is known to run the loop.
     case unknownThread
     /// The loop is a pool, whose threads are captured instead.
     case pool
@@ -123,7 +123,7 @@ extension CaptureFailure: CustomStringConvertible {
         case .signalBlocked: "no stack: signal blocked"
         case .failed(EBUSY): "an earlier stop of the thread was still under way"
         case .failed(let error): "the capture failed: \(String(cString: strerror(error)))"
-        case .unknownThread: "the loop's thread is not known yet"
+        case .unknownThread: "it is not known which thread runs the loop"
         case .pool: "a pool has no thread of its own: see its worker stacks"
         case .notTried: ""
         case .outOfTime: "the watchdog's time for other threads was used up"

@@ -123,8 +123,8 @@ extension WatchedLoop {
     ///
     /// The watchdog sends the executor a small task twice per threshold. A serial executor stalls if the task has not run
     /// within the threshold; a task executor starves if none of its threads has taken it. Turns count once it has run
-    /// the first one. A report has the stack of the thread that ran the last heartbeat, and none if a serial executor has
-    /// changed its thread. An executor that runs jobs in `enqueue`, on the caller's thread, is not watched.
+    /// the first one. A report has the stack of a thread that runs a job of the executor, and none if no thread is seen to
+    /// run one. An executor that runs jobs in `enqueue`, on the caller's thread, is not watched.
     ///
     /// Each heartbeat costs a task executor one job and a serial executor two. A thread of the monitor calls `enqueue`.
     ///

@@ -1,6 +1,7 @@
 internal import CLinux
 import Glibc
 import LinuxSupport
+import StackCapture
 import StallReports
 import Synchronization
 
@@ -8,20 +9,20 @@ extension LoopSource where Self == HeartbeatSource {
     /// Returns a source for a serial executor or a task executor; `nil` for an executor that is neither.
     ///
     /// A heartbeat is a task with the executor as its preference (SE-0417), through ``SerialRelay`` for a serial one.
-    static func executor(_ executor: any Executor) -> HeartbeatSource? {
+    /// `tasks` returns what reads the tasks of threads; `nil` while, or if, they cannot be read.
+    static func executor(_ executor: any Executor, tasks: @escaping @Sendable () -> TaskReader?) -> HeartbeatSource? {
         let isSerial = executor is any SerialExecutor
         let relay = (executor as? any SerialExecutor).map(SerialRelay.init)
         guard let preference = relay ?? (executor as? any TaskExecutor) else { return nil }
-        let sender = HeartbeatSender()
-        let address = isSerial ? 0 : UInt64(UInt(bitPattern: ObjectIdentifier(executor)))
+        let address = UInt64(UInt(bitPattern: ObjectIdentifier(executor)))
+        let sender = HeartbeatSender(to: address, isSerial: isSerial, tasks: tasks)
         return HeartbeatSource(
-            kind: isSerial ? .serialExecutor : .taskExecutor, executor: address,
-            owner: { sender.owner(isSerial: isSerial) },
-            unless: { sender.isInline }, whenRemoved: { sender.end() }
+            kind: isSerial ? .serialExecutor : .taskExecutor, executor: isSerial ? 0 : address,
+            owner: { sender.findThread() }, unless: { sender.isInline }, whenRemoved: { sender.end() }
         ) { item in
             sender.send {
                 Task.detached(name: HeartbeatSource.taskName, executorPreference: preference) {
-                    sender.rememberThread()
+                    sender.markRun()
                     item()
                 }
             }
@@ -42,19 +43,34 @@ private final class SerialRelay: TaskExecutor {
 
 /// Submits heartbeats to an executor on a thread of its own: `enqueue` may wait for a lock that the stalled thread has.
 private final class HeartbeatSender: Sendable {
+    /// The address of the executor's object.
+    private let executor: UInt64
+    private let isSerial: Bool
+    private let tasks: @Sendable () -> TaskReader?
     private let jobs = Mailbox<@Sendable () -> Void>()
     private let worker = Worker(name: "stallwatch-exec")
     /// The sender's thread; 0 until it runs.
     private let sender = Atomic<Int32>(0)
-    /// The thread that ran the last heartbeat; 0 before the first.
+    /// When the heartbeat that waits was sent, in monotonic nanoseconds; 0 if none waits.
+    private let sent = Atomic<UInt64>(0)
+    /// The thread that was last known to run the executor; 0 before the first heartbeat has run.
     private let last = Atomic<Int32>(0)
     private let hasMoved = Atomic<Bool>(false)
     private let ranInline = Atomic<Bool>(false)
+    /// How long a heartbeat waits before all threads are searched, in nanoseconds: one that was just sent is not late.
+    private static let searchAge: UInt64 = 1_000_000
+
+    init(to executor: UInt64, isSerial: Bool, tasks: @escaping @Sendable () -> TaskReader?) {
+        (self.executor, self.isSerial, self.tasks) = (executor, isSerial, tasks)
+    }
 
     /// Whether the executor runs jobs in `enqueue`, on its caller's thread: then it has no thread that can stall.
     var isInline: Bool { ranInline.load(ordering: .relaxed) }
 
     func send(_ job: @escaping @Sendable () -> Void) {
+        // Tasks can be read by the time that a heartbeat is late.
+        _ = tasks()
+        sent.store(monotonicNow(), ordering: .relaxed)
         // Without a thread the next heartbeat is never sent, because this one stays pending: the loop is not known to run.
         guard (try? worker.start { [self] in run() }) != nil else { return }
         jobs.put(job, replacing: { _ in true })
@@ -71,19 +87,47 @@ private final class HeartbeatSender: Sendable {
         while let job = jobs.next(), !jobs.isClosed { job() }
     }
 
-    func rememberThread() {
+    /// Notes that a heartbeat runs on the calling thread.
+    func markRun() {
+        sent.store(0, ordering: .relaxed)
         let thread = clinux_gettid()
         if thread == sender.load(ordering: .relaxed) { ranInline.store(true, ordering: .relaxed) }
+        remember(thread)
+    }
+
+    private func remember(_ thread: Int32) {
         let before = last.exchange(thread, ordering: .relaxed)
         if before != 0, before != thread { hasMoved.store(true, ordering: .relaxed) }
     }
 
-    /// Returns the thread whose stack explains a late heartbeat; `nil` stands for the one that ran the last.
+    /// Returns the thread that runs a job of the executor while a heartbeat waits.
     ///
-    /// A serial executor that has changed its thread may run on any other one now. Of a task executor that is late, all
-    /// threads are busy, also that one; if it has ended, so may have the executor, and nothing is reported.
-    func owner(isSerial: Bool) -> CaptureTarget? {
-        isSerial && hasMoved.load(ordering: .relaxed) ? .unknown : nil
+    /// It is unknown if no thread is seen to run one, or if this runtime's tasks cannot be read: the thread that ran the
+    /// last heartbeat may do other work now. If that one has ended, it is returned, because the executor may have ended,
+    /// too: then nothing is reported. But a serial executor that has changed its thread goes on without it.
+    func findThread() -> CaptureTarget {
+        let sent = sent.load(ordering: .relaxed)
+        let last = last.load(ordering: .relaxed)
+        guard sent != 0, last != 0 else { return .unknown }
+        let isLate = monotonicNow() &- sent >= Self.searchAge
+        if let tasks = tasks(), TaskCalibration.ofThisProcess.activeExecutor != nil {
+            if let thread = tasks.thread(last), isRunning(on: thread, tasks) { return .thread(last) }
+            if isLate, let thread = tasks.threads().first(where: { isRunning(on: $0, tasks) }) {
+                remember(thread.id)
+                return .thread(thread.id)
+            }
+        }
+        guard isLate, !isSerial || !hasMoved.load(ordering: .relaxed) else { return .unknown }
+        let all = ThreadIdentity.all()
+        return all.isEmpty || all.contains(last) ? .unknown : .thread(last)
+    }
+
+    /// Returns whether a thread runs a job of the executor: as its active executor, or of a task that prefers it.
+    private func isRunning(on thread: TaskThread, _ tasks: TaskReader) -> Bool {
+        if thread.executor == executor { return true }
+        guard thread.task != 0, tasks.memory.stableTask(at: thread.task)?.preference == executor else { return false }
+        // An actor with an executor of its own, as the main one, does not use the preferred one.
+        return thread.executor == 0 || tasks.memory.swiftClass(of: thread.executor)?.isActor == true
     }
 }
 

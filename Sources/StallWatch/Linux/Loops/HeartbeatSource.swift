@@ -45,8 +45,8 @@ final class HeartbeatSource: LoopSource {
     /// Creates a source, whose first item counts if the loop is known to run items (`isServed`).
     ///
     /// `send` runs on the watchdog, the first time on the thread that begins the watch, and must not wait. `owner` returns
-    /// the thread that runs the loop now, if it can be known. `isUnneeded`: the loop has ended, or is observed in a better
-    /// way. While `isExcused`, an item may be late.
+    /// the thread that runs the loop now; `nil` for a loop that keeps the thread of its last item. `isUnneeded`: the loop
+    /// has ended, or is observed in a better way. While `isExcused`, an item may be late.
     init(
         kind: LoopKind, isServed: Bool = false, executor: UInt64 = 0,
         owner: @escaping @Sendable () -> CaptureTarget? = { nil },
@@ -130,8 +130,16 @@ final class HeartbeatSource: LoopSource {
     var width: Int? { idle?.width }
 
     /// The queues of the task pool in which an item of this source waits now, `nil` for one that is not confirmed.
-    var pendingHeartbeats: [UInt64?] {
-        ((idle as? TaskPools)?.all ?? []).filter { $0.idle.pending.load(ordering: .relaxed) > 0 }.map(\.idle.queue)
+    var pendingHeartbeats: [UInt64?] { pendingPools.map(\.idle.queue) }
+
+    /// The priorities of the items of this source that wait in the task pool now; `nil` if none does.
+    var pendingPriorities: [String]? {
+        let priorities = pendingPools.map { $0.priority == .high ? "high" : "medium" }
+        return priorities.isEmpty ? nil : priorities
+    }
+
+    private var pendingPools: [(priority: TaskPriority, idle: TaskPoolIdleCheck)] {
+        ((idle as? TaskPools)?.all ?? []).filter { $0.idle.pending.load(ordering: .relaxed) > 0 }
     }
 
     /// The address of the task executor that it sends to; 0 for other loops.
@@ -156,7 +164,8 @@ extension LoopSource where Self == HeartbeatSource {
     static func queue(_ queue: DispatchQueue) -> HeartbeatSource {
         let owner = QueueOwner(queue)
         return HeartbeatSource(
-            kind: .dispatchQueue, owner: { owner.current() }, idle: owner, excusedIf: { _ in owner.isSuspended }
+            kind: .dispatchQueue, owner: { owner.current() ?? CaptureTarget.unknown }, idle: owner,
+            excusedIf: { _ in owner.isSuspended }
         ) { item in
             queue.async {
                 owner.confirm()
@@ -177,7 +186,13 @@ extension LoopSource where Self == HeartbeatSource {
         let isServed = MainActorExecutor.custom == nil && isOnMainActor(owner)
         if isServed { recorder.rememberThread() }
         return HeartbeatSource(
-            kind: .mainQueue, isServed: isServed, owner: { owner.current() }, idle: owner,
+            kind: .mainQueue, isServed: isServed,
+            owner: {
+                if let current = owner.current() { return current }
+                // The main thread keeps the queue, in the main run loop and at the beginning of an async `main`; a worker
+                // gives it back after each item.
+                return recorder.lastThread == getpid() ? nil : .unknown
+            }, idle: owner,
             unless: { runLoop?.recorder.servesMainQueue ?? false },
             excusedIf: { age in (runLoop?.turnDuration(at: monotonicNow())).map { $0 >= age / 2 } ?? false }
         ) { item in

@@ -4,6 +4,24 @@ import Glibc
 import LinuxSupport
 import Synchronization
 
+/// How far the clock of dates is ahead of the monotonic clock, in seconds: the least of all readings (a pure value).
+///
+/// A timer fires by the monotonic clock, and keeps a date from when it was set. A suspension, and a step of the clock of
+/// dates, make this date come too early; by the least lead it never does. A timer that was set since then seems to be due
+/// too late by as much.
+struct ClockLead {
+    private var least = Double.infinity
+
+    /// Adds a reading of the clock of dates, in seconds, that was taken right after a moment in monotonic nanoseconds.
+    mutating func add(date: Double, at now: UInt64) { least = min(least, date - Double(now) / 1e9) }
+
+    /// Returns when a timer with a date is due at the latest, in monotonic nanoseconds.
+    func due(_ date: Double) -> UInt64 {
+        let due = (date - least) * 1e9
+        return due < 1e18 ? UInt64(max(due, 0)) : 1_000_000_000_000_000_000
+    }
+}
+
 /// Finds out in which mode a run loop runs, and what waits for its default mode.
 ///
 /// CFRunLoopCopyCurrentMode and CFRunLoopGetNextTimerFireDate take the run loop's locks, and CFRunLoop.c calls an app's
@@ -18,11 +36,12 @@ final class RunLoopModeReader: @unchecked Sendable {
         /// The mode of the innermost run; `nil` if the loop does not run.
         var mode: String?
         var isDefaultMode = false
-        /// The date of the default mode's first timer, in monotonic nanoseconds; `nil` if it has not come.
+        /// When the default mode's first timer was due, by ``ClockLead``, in monotonic nanoseconds; `nil` if it was not.
         ///
-        /// It is also the date of a timer whose callout goes on, and it is not moved when the wall clock is set.
+        /// It may be the timer whose callout goes on.
         var timerDate: UInt64?
-        /// Whether the kernel's timer of a run loop's mode, or another one of the process, has expired and is not read.
+        /// Whether the kernel's timer of a run loop's mode, or another one of the process, has expired and is not read:
+        /// libdispatch never reads its own.
         var hasExpiredTimer = false
         var hasMainQueueWork = false
 
@@ -39,10 +58,22 @@ final class RunLoopModeReader: @unchecked Sendable {
     private let answer = Mutex<Answer?>(nil)
     /// The largest number of descriptors of the process that are searched for timers.
     private static let maximumDescriptors = 1_024
+    /// Since the first watch of a run loop.
+    private static let lead = Mutex(ClockLead())
 
     init(_ runLoop: CFRunLoop) {
         self.runLoop = runLoop
         isMain = CFEqual(runLoop, CFRunLoopGetMain())
+        _ = Self.readLead(at: monotonicNow())
+    }
+
+    /// Reads the clock of dates right after `now`.
+    private static func readLead(at now: UInt64) -> ClockLead {
+        let date = CFAbsoluteTimeGetCurrent()
+        return lead.withLock { lead in
+            lead.add(date: date, at: now)
+            return lead
+        }
     }
 
     func ask() {
@@ -63,12 +94,9 @@ final class RunLoopModeReader: @unchecked Sendable {
         }
         if let mode = kCFRunLoopDefaultMode {
             let date = CFRunLoopGetNextTimerFireDate(runLoop, mode)
-            let late = CFAbsoluteTimeGetCurrent() - date
-            if date != 0, late >= 0 {
-                let age = UInt64(min(late, 1e9) * 1e9)
-                let now = monotonicNow()
-                answer.timerDate = now - min(age, now)
-            }
+            let now = monotonicNow()
+            let due = Self.readLead(at: now).due(date)
+            if date != 0, due <= now { answer.timerDate = due }
         }
         answer.hasExpiredTimer = answer.timerDate != nil && Self.hasExpiredTimer()
         if isMain, case let descriptor = clinux_main_queue_descriptor(), descriptor >= 0 {

@@ -32,6 +32,11 @@ extension PoolTasks {
         return (try? TaskReader.ofThisProcess(queue: place)).map(PoolTasks.reader) ?? .unreadable
     }
 
+    /// What reads this process's tasks, if it is prepared and they can be read.
+    static var readerOfThisProcess: TaskReader? {
+        if case .reader(let reader) = ofThisProcess() { reader } else { nil }
+    }
+
     /// Why no pinned thread of the task pool can be found: a sentence without its period; `nil` if they can.
     ///
     /// Waits for the calibrations, some milliseconds.

@@ -48,7 +48,7 @@ extension WatchedLoop {
             return LoopMonitor(label: label, threshold: threshold, recorder: recorder, source: source)
         }
         func executorMonitor(_ executor: any Executor) throws(StallWatchError) -> LoopMonitor {
-            guard let source: HeartbeatSource = .executor(executor) else {
+            guard let source: HeartbeatSource = .executor(executor, tasks: { PoolTasks.readerOfThisProcess }) else {
                 throw StallWatchError(
                     .invalidConfiguration,
                     "the executor of \(label) is neither a SerialExecutor nor a TaskExecutor: make it one of them")

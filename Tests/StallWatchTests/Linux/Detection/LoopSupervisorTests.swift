@@ -101,6 +101,28 @@ import TestSupport
         #expect(world.records.withLock { $0.last?.duration } == next - Self.begin)
     }
 
+    /// Tasks of the priority high start again before those of medium do.
+    @Test mutating func `a report has the priorities that wait at its last sample`() {
+        let pools = TaskPools([.high, .medium])
+        for pool in pools.all { pool.idle.pending.wrappingAdd(1, ordering: .relaxed) }
+        let source = HeartbeatSource(
+            kind: .dispatchQueue, owner: { CaptureTarget.thread(Self.thread) }, idle: pools
+        ) { _ in }
+        let tasks = LoopMonitor.stub("tasks", threshold: Self.threshold, source)
+        supervisor = LoopSupervisor(tasks, context)
+        tasks.recorder.beginTurn(at: Self.begin)
+        _ = poll(at: Self.begin + Self.threshold)
+        #expect(world.records.withLock { $0.last?.loop.priorities } == ["high", "medium"])
+        pools.all[0].idle.pending.wrappingSubtract(1, ordering: .relaxed)
+        _ = poll(at: Self.begin + 2 * Self.threshold)
+        #expect(world.records.withLock { $0.last?.loop.priorities } == ["medium"])
+        // The next heartbeat.
+        pools.all[0].idle.pending.wrappingAdd(1, ordering: .relaxed)
+        tasks.recorder.endTurn(at: Self.begin + 2 * Self.threshold + 1)
+        _ = poll(at: Self.begin + 3 * Self.threshold)
+        #expect(world.records.withLock { $0.last?.state == .ended && $0.last?.loop.priorities == ["medium"] })
+    }
+
     /// The watchdog may wait for a sample while the loop ends its turn and the thread ends.
     @Test mutating func aTurnKeepsItsEndWhenItsThreadEndsAfterIt() throws {
         let next = poll(at: Self.begin + Self.threshold)

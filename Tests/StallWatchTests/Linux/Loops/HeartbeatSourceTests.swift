@@ -173,6 +173,24 @@ import Testing
         #expect(source(.globalQueue).target(of: recorder) == .pool)
     }
 
+    /// No item has confirmed the layout; a concurrent queue's never does.
+    @Test func `without its layout a queue has no known thread`() {
+        recorder.rememberThread()
+        #expect(recorder.lastThread != nil)
+        #expect(HeartbeatSource.queue(DispatchQueue(label: "new")).target(of: recorder) == .unknown)
+        #expect(HeartbeatSource.mainQueue(recorder).target(of: recorder) == .unknown, "this is not the main thread")
+    }
+
+    @Test func `a pool has the priorities in which its heartbeats wait`() {
+        let pools = TaskPools([.high, .medium])
+        let source = HeartbeatSource(kind: .cooperativePool, idle: pools) { _ in }
+        #expect(source.pendingPriorities == nil)
+        for pool in pools.all { pool.idle.pending.wrappingAdd(1, ordering: .relaxed) }
+        #expect(source.pendingPriorities == ["high", "medium"])
+        pools.all[0].idle.pending.wrappingSubtract(1, ordering: .relaxed)
+        #expect(source.pendingPriorities == ["medium"])
+    }
+
     // MARK: - Idle loops
 
     private final class Idle: IdleCheck {
