@@ -57,11 +57,27 @@ static bool fits_commitment(uint64_t bytes) {
               strtoull(used + strlen("Committed_AS:"), NULL, 10) << 10, bytes);
 }
 
+// A line of /proc/self/status (proc_pid_status(5)) in bytes; 0: it is missing.
+static uint64_t status_bytes(const char *status, const char *label) {
+  const char *line = strstr(status, label);
+  return line ? strtoull(line + strlen(label), NULL, 10) << 10 : 0;
+}
+
+// With mlockall(MCL_FUTURE) all new memory counts for RLIMIT_MEMLOCK. Which programs have called it is not shown: those that
+// have locked half of their memory. One that is over the limit is privileged (CAP_IPC_LOCK). True where it is not known.
+static bool fits_lock(uint64_t bytes) {
+  char text[4096];
+  uint64_t most = limit_of(RLIMIT_MEMLOCK);
+  if (most == RLIM_INFINITY || !read_text("/proc/self/status", text, sizeof text)) return true;
+  uint64_t locked = status_bytes(text, "\nVmLck:");
+  return locked * 2 < status_bytes(text, "\nVmRSS:") || locked > most || fits(most, locked, bytes);
+}
+
 bool clinux_has_room(size_t bytes) {
   uint64_t addresses = 0, data = 0, most = limit_of(RLIMIT_AS), most_data = limit_of(RLIMIT_DATA);
   bool is_limited = most != RLIM_INFINITY || most_data != RLIM_INFINITY;
   if (is_limited && !read_sizes(&addresses, &data)) return false;
-  return fits(most, addresses, bytes) && fits(most_data, data, bytes) && fits_commitment(bytes);
+  return fits(most, addresses, bytes) && fits(most_data, data, bytes) && fits_lock(bytes) && fits_commitment(bytes);
 }
 
 bool clinux_is_short_of_addresses(size_t bytes) {

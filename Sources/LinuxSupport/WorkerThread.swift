@@ -288,26 +288,34 @@ package final class JobThread: Sendable {
 
 /// A value that takes long to find out: found once a process, on a ``JobThread``; until then there is none.
 package final class Prepared<Value: Sendable>: Sendable {
-    private let state = Mutex((hasBegun: false, value: Value?.none))
+    /// The process in which it was begun, 0 for none: a child of fork(2) has no thread that finds the value.
+    private let state = Mutex((process: Int32(0), value: Value?.none))
     private let thread: JobThread
+    private let process: @Sendable () -> Int32
     private let find: @Sendable () -> Value
 
-    package init(on thread: JobThread = .memory, _ find: @escaping @Sendable () -> Value) {
-        (self.thread, self.find) = (thread, find)
+    package convenience init(on thread: JobThread = .memory, _ find: @escaping @Sendable () -> Value) {
+        self.init(on: thread, in: { getpid() }, find)
+    }
+
+    init(on thread: JobThread, in process: @escaping @Sendable () -> Int32, _ find: @escaping @Sendable () -> Value) {
+        (self.thread, self.process, self.find) = (thread, process, find)
     }
 
     /// Begins to find the value, unless that has begun; never waits.
     package func begin() {
+        let current = self.process()
         let mayBegin = state.withLock { state in
-            defer { state.hasBegun = true }
-            return !state.hasBegun
+            guard state.value == nil, state.process != current else { return false }
+            state.process = current
+            return true
         }
         guard mayBegin else { return }
         let begins = thread.add { [self] in
             let value = find()
             state.withLock { $0.value = value }
         }
-        if !begins { state.withLock { $0.hasBegun = false } }
+        if !begins { state.withLock { $0.process = 0 } }
     }
 
     package var value: Value? { state.withLock { $0.value } }

@@ -48,7 +48,7 @@ package enum CaptureProbe {
             outcomes[.signal] = try ProbedThread.run(isWaiting: false, signal: CUnwindEngine.defaultSignal) { thread in
                 cunwind_may_send_signals()
                     ? attempt(.signal, of: thread, with: engine)
-                    : .missing("a filter of system calls ends a program that sends one")
+                    : .missing("a filter of system calls may end a program that sends one")
             }
         } catch {
             for name in [Capabilities.FeatureName.read, .ptrace] where outcomes[name] == nil {

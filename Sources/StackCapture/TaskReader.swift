@@ -266,19 +266,17 @@ private final class ResidentPages {
     /// glibc has one below each thread's stack from 2.42 on.
     private static let isGuard: UInt64 = 1 << 58
 
-    private let file: Int32
+    private let file = KeptDescriptor(open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC))
 
-    init() { file = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC) }
-
-    deinit { if file >= 0 { close(file) } }
+    deinit { file.close() }
 
     /// Returns the parts of a piece in memory (all, where it is not shown), and whether others are swapped out.
     func ranges(in piece: Range<UInt64>) -> (resident: [Range<UInt64>], isSwapped: Bool) {
         let first = piece.lowerBound / Self.pageBytes
         let count = Int((piece.upperBound + Self.pageBytes - 1) / Self.pageBytes - first)
-        guard file >= 0 else { return ([piece], false) }
+        guard file.number >= 0 else { return ([piece], false) }
         return withUnsafeTemporaryAllocation(of: UInt64.self, capacity: count) { entries in
-            let bytes = pread(file, entries.baseAddress, 8 * count, Int(8 * first))
+            let bytes = pread(file.number, entries.baseAddress, 8 * count, Int(8 * first))
             guard bytes == 8 * count else { return ([piece], false) }
             return Self.ranges(entries: entries.prefix(count), from: first * Self.pageBytes)
         }

@@ -17,7 +17,7 @@ package final class ThreadCapture: StackCapturing {
     /// The longest time that counts for one capture, in nanoseconds.
     ///
     /// A capture waits at most twice for the thread to stop. Each wait takes at most `CUNWIND_STOP_TIMEOUT_NANOSECONDS`
-    /// and the helper's grace period of 100 ms. If a capture takes longer, the whole process was stopped meanwhile.
+    /// and the helper's grace period of 100 ms. If a capture takes longer, the process may have been stopped meanwhile.
     static let longestCapture: UInt64 = 500_000_000
     /// The limit on attempts in one capture of a thread that keeps moving: it makes progress, and is sampled later.
     static let maximumAttempts = 4

@@ -13,8 +13,9 @@ package final class ELFFile {
     /// The most bytes that are read without asking whether there is memory for them.
     private static let unaskedBytes = 64 << 10
 
-    /// Open for as long as this object lives.
-    package let descriptor: Int32
+    private let kept: KeptDescriptor
+    /// Open for as long as this object lives, unless the app closes it.
+    package var descriptor: Int32 { kept.number }
     package let path: String
     private var knownSections: [Elf64_Shdr]?
 
@@ -28,19 +29,17 @@ package final class ELFFile {
         guard descriptor >= 0 else {
             throw StallWatchError(.unreadableImage, "\(path) cannot be opened", errno: errno)
         }
-        self.descriptor = descriptor
+        kept = KeptDescriptor(descriptor)
         self.path = path
     }
 
     /// Takes over an open descriptor.
     package init(descriptor: Int32, path: String) {
-        self.descriptor = descriptor
+        kept = KeptDescriptor(descriptor)
         self.path = path
     }
 
-    deinit {
-        close(descriptor)
-    }
+    deinit { kept.close() }
 
     /// The section headers, as they were when they were first asked for.
     func sections() throws(StallWatchError) -> [Elf64_Shdr] {

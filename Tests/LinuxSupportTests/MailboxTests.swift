@@ -93,6 +93,25 @@ import Testing
         #expect(prepared.value == 1 && finds.load(ordering: .relaxed) == 1)
     }
 
+    /// A child of fork(2) has no thread that finds the value.
+    @Test func `a value is prepared anew in another process`() {
+        let process = Atomic<Int32>(1)
+        let finds = Atomic<Int>(0)
+        let mayFind = Semaphore()
+        let prepared = Prepared<Int>(on: JobThread(name: "prepared"), in: { process.load(ordering: .relaxed) }) {
+            mayFind.wait()
+            return finds.add(1, ordering: .relaxed).newValue
+        }
+        prepared.begin()
+        prepared.begin()
+        process.store(2, ordering: .relaxed)
+        prepared.begin()
+        mayFind.post()
+        mayFind.post()
+        #expect(eventually { prepared.value == 2 })
+        #expect(finds.load(ordering: .relaxed) == 2)
+    }
+
     @Test func `a deadline thread gets advice of its own`() {
         #expect(WorkerThread.remedy(policy: 0).contains("ulimit -u"))
         #expect(WorkerThread.remedy(policy: WorkerThread.deadlinePolicy).contains("SCHED_DEADLINE"))

@@ -90,6 +90,14 @@ import TestSupport
         #expect(host.errorText.split(separator: "\n").filter { $0.hasPrefix("StallWatch: ") } == [line[...]])
     }
 
+    @Test func `what is said on a standard error that nobody reads ends no program`() throws {
+        let host = try HealthHostProcess("recover", environment: ["STALLWATCH": "off"], isHeard: false)
+        #expect(host.ready() != nil)
+        host.command("stop")
+        let end = host.finish()
+        #expect(end.reason == .exit && end.lines.last == "stopped stopped 0", "\(end)")
+    }
+
     @Test func `a service that was stopped by a signal is never called dead`() throws {
         let host = try HealthHostProcess("none")
         #expect(host.ready() != nil)
@@ -199,7 +207,8 @@ final class HealthHostProcess {
     private let errors = Pipe()
 
     /// Starts the service; `words` say how it hangs, and how it escalates.
-    init(_ words: String..., environment: [String: String] = [:]) throws {
+    init(_ words: String..., environment: [String: String] = [:], isHeard: Bool = true) throws {
+        if !isHeard { try errors.fileHandleForReading.close() }
         directory = try TemporaryDirectory()
         manager = try DatagramReceiver(isAbstract: false)
         host = try TestHost(

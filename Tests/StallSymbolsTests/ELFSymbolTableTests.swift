@@ -8,6 +8,19 @@ import TestSupport
 @Suite struct ELFSymbolTableTests {
     private let directory = TemporaryDirectory.ofTest()
 
+    @Test func `a number that the program has closed and used again stays open`() throws {
+        let bytes = SmallELF(symbols: []).bytes
+        var file: ELFFile? = try ELFFile(path: try directory.write("closed", bytes))
+        let number = try #require(file?.descriptor)
+        let other = open(try directory.write("other", bytes), O_RDONLY | O_CLOEXEC)
+        // In one step, so that no other test gets the number.
+        #expect(dup2(other, number) == number)
+        file = nil
+        #expect(fcntl(number, F_GETFD) >= 0)
+        close(number)
+        close(other)
+    }
+
     private func table(_ bytes: [UInt8]) throws -> ELFSymbolTable {
         try ELFSymbolTable(file: ELFFile(path: try directory.write("image", bytes)))
     }

@@ -48,8 +48,8 @@ int clinux_usable_processors(pid_t thread);
 int clinux_start_thread(pthread_t *_Nonnull thread, size_t stack_bytes, bool is_own,
                         void *_Nullable (*_Nonnull body)(void *_Nullable), void *_Nullable context);
 
-/// Whether the limits on addresses and data and the kernel's accounting allow `bytes` more now; false if a limited process
-/// cannot see what it has. Maps nothing.
+/// Whether the limits on addresses, data and locked memory and the kernel's accounting allow `bytes` more now; false if a
+/// limited process cannot see what it has. Maps nothing.
 bool clinux_has_room(size_t bytes);
 
 /// Whether RLIMIT_AS leaves the process fewer than `bytes` addresses.
@@ -63,6 +63,15 @@ bool clinux_share_heap(void);
 
 /// Unblocks every signal in the calling thread. Returns 0 or an error number. Async-signal-safe: yes.
 int clinux_unblock_all_signals(void);
+
+/// How long clinux_say waits for room, in milliseconds.
+#define CLINUX_SAY_MILLISECONDS 100
+
+/// Writes a line to standard error, if that is still the file of the program's start, and returns whether it did.
+///
+/// Waits 100 ms at most for a reader, and raises no signal. Of a line that is longer than PIPE_BUF the rest is left out.
+/// Async-signal-safe: yes.
+bool clinux_say(const char *_Nonnull line, size_t length);
 
 /// Waits for `semaphore` until CLOCK_MONOTONIC reaches `deadline` nanoseconds; UINT64_MAX waits without end. A signal
 /// does not end the wait. Returns 0 when it was posted, else ETIMEDOUT.

@@ -65,9 +65,7 @@ const cunwind_context_layout *cunwind_context_prepare(cunwind_engine *engine, cu
   if (!layout) return NULL;
   // A thread keeps its thread pointer. If it has ended, another one may have its id by now.
   if (thread->thread_pointer == 0) {
-    // Asked each time, as the app may have added a filter since the layout was found.
-    bool knows_pointer = layout->knows_pointers && !cunwind_call_is_deadly(CUNWIND_CALL_ROBUST_LIST);
-    uint64_t pointer = knows_pointer ? cunwind_thread_pointer(layout->robust_list, thread->tid) : 0;
+    uint64_t pointer = layout->knows_pointers ? cunwind_thread_pointer(layout->robust_list, thread->tid) : 0;
     if (cunwind_thread_is_there(thread)) thread->thread_pointer = pointer;
   }
   if (thread->thread_pointer != 0) return layout;

@@ -30,14 +30,14 @@ void cunwind_context_of_this_thread(const cunwind_context_layout *layout, cunwin
 static uint64_t robust_list(pid_t tid) {
   uint64_t head = 0;
   size_t length = 0;
+  // A filter of system calls, also one that the app adds later, may end the process for a call that few programs make.
+  if (cunwind_call_is_deadly(CUNWIND_CALL_ROBUST_LIST)) return 0;
   // The kernel permits it for each thread of the own thread group (kernel/futex/syscalls.c, get_robust_list).
   long failed = cunwind_raw(SYS_get_robust_list, tid, (long)&head, (long)&length, 0, 0, 0);
   return failed == 0 ? head : 0;
 }
 
 bool cunwind_robust_list_offset(int64_t *offset) {
-  // A filter of system calls may end the process for a call that few programs make.
-  if (cunwind_call_is_deadly(CUNWIND_CALL_ROBUST_LIST)) return false;
   uint64_t head = robust_list(0);
   *offset = (int64_t)(head - cunwind_own_thread_pointer());
   return head != 0;
@@ -94,6 +94,7 @@ static int search_block(struct dl_phdr_info *info, size_t size, void *context) {
 
 size_t cunwind_find_in_thread_storage(uint64_t value, bool leads, uint64_t key, int64_t *offsets, size_t capacity) {
   search search = {.value = value, .leads = leads, .key = key, .offsets = offsets, .capacity = capacity};
+  cunwind_guarded_renew();
   dl_iterate_phdr(search_block, &search);
   return search.count;
 }

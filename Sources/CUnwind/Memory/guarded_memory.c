@@ -13,6 +13,7 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -25,6 +26,8 @@
 static int chosen_access = CUNWIND_MEMORY_ANY;
 /// /proc/self/mem: the process id, because a child of fork(2) needs its own file, and the descriptor; 0: not open.
 static uint64_t chosen_file;
+/// The file that this number stood for: a program that closes all descriptors may use the number again.
+static uint64_t chosen_device, chosen_inode;
 /// The seccomp filters under which the access was chosen: cunwind_seccomp_filters().
 static uint32_t chosen_under;
 
@@ -139,15 +142,33 @@ cunwind_memory_access cunwind_memory_access_in_use(void) {
   return (cunwind_memory_access)__atomic_load_n(&chosen_access, __ATOMIC_ACQUIRE);
 }
 
+// Whether this process has the file open, under the number that was chosen.
+static bool has_file(void) {
+  uint64_t chosen = __atomic_load_n(&chosen_file, __ATOMIC_ACQUIRE);
+  struct stat now;
+  return chosen >> 32 == (uint64_t)own_process() && fstat((int)(uint32_t)chosen, &now) == 0 &&
+         (uint64_t)now.st_dev == __atomic_load_n(&chosen_device, __ATOMIC_ACQUIRE) &&
+         (uint64_t)now.st_ino == __atomic_load_n(&chosen_inode, __ATOMIC_ACQUIRE);
+}
+
 static bool open_file(void) {
   uint64_t before = __atomic_load_n(&chosen_file, __ATOMIC_ACQUIRE), process = (uint64_t)own_process();
-  if (before >> 32 == process) return true;
+  struct stat status;
+  if (has_file()) return true;
   int file = open("/proc/self/mem", O_RDONLY | O_CLOEXEC);
   if (file < 0) return false;
+  if (fstat(file, &status) != 0) {
+    close(file);
+    return false;
+  }
   uint64_t opened = process << 32 | (uint32_t)file;
   // Another engine may have opened it meanwhile. The parent's stays open, at no cost: its number may be another file's.
-  if (!__atomic_compare_exchange_n(&chosen_file, &before, opened, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+  if (__atomic_compare_exchange_n(&chosen_file, &before, opened, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+    __atomic_store_n(&chosen_device, (uint64_t)status.st_dev, __ATOMIC_RELEASE);
+    __atomic_store_n(&chosen_inode, (uint64_t)status.st_ino, __ATOMIC_RELEASE);
+  } else {
     close(file);
+  }
   return true;
 }
 
@@ -173,11 +194,12 @@ bool cunwind_guarded_choose(cunwind_memory_access wanted) {
 
 bool cunwind_guarded_renew(void) {
   cunwind_memory_access access = cunwind_memory_access_in_use();
-  bool is_chosen =
-      access != CUNWIND_MEMORY_ANY && __atomic_load_n(&chosen_under, __ATOMIC_RELAXED) == cunwind_seccomp_filters();
+  bool is_chosen = access != CUNWIND_MEMORY_ANY;
+  // One filter more makes no other access better than a file or a pipe.
+  if (access == CUNWIND_MEMORY_CALL)
+    is_chosen = __atomic_load_n(&chosen_under, __ATOMIC_RELAXED) == cunwind_seccomp_filters();
   // After fork(2) the file is the parent's.
-  if (access == CUNWIND_MEMORY_FILE)
-    is_chosen &= __atomic_load_n(&chosen_file, __ATOMIC_ACQUIRE) >> 32 == (uint64_t)own_process();
+  if (access == CUNWIND_MEMORY_FILE) is_chosen &= has_file();
   return is_chosen || cunwind_guarded_choose(CUNWIND_MEMORY_ANY);
 }
 
@@ -188,6 +210,7 @@ bool cunwind_read_memory(uint64_t address, void *to, size_t length) {
 size_t cunwind_find_words(uint64_t address, size_t length, uint64_t word, void *buffer, uint64_t *found,
                           size_t capacity) {
   const uint64_t *words = buffer;
+  if (!cunwind_guarded_renew()) return 0;
   size_t count = 0, got = cunwind_guarded_read(address, buffer, length) / sizeof word;
   // Objects on the heap are aligned to 16 bytes (malloc(3)).
   for (size_t index = address % 16 / sizeof word; index < got && count < capacity; index += 2) {

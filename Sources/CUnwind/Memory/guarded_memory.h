@@ -44,8 +44,8 @@ bool cunwind_guarded_gather(const struct iovec *pieces, size_t count, void *to, 
 /// none works. Under a seccomp filter a child process tries process_vm_readv(2) first.
 bool cunwind_guarded_choose(cunwind_memory_access wanted);
 
-/// Chooses anew if the calling thread has another number of seccomp filters than at the choice, or after fork(2). False
-/// with errno if no access works. Async-signal-safe: no.
+/// Chooses anew after fork(2), or if memory is read by process_vm_readv(2) and the calling thread has another number of
+/// seccomp filters than at the choice. False with errno if no access works. Async-signal-safe: no.
 bool cunwind_guarded_renew(void);
 
 /// Maps zeroed memory, with more flags of mmap(2). NULL with errno on failure.

@@ -132,8 +132,11 @@ static bool install_handler(int signal_number) {
     return false;
   }
   previous_actions[signal_number] = current;
+  // The app may interrupt its own calls with its handler. A signal without one interrupts none.
+  bool is_handled = (current.sa_flags & SA_SIGINFO) || (current.sa_handler != SIG_DFL && current.sa_handler != SIG_IGN);
+  int restarts = is_handled ? current.sa_flags & SA_RESTART : SA_RESTART;
   struct sigaction ours = {
-      .sa_sigaction = handle, .sa_mask = current.sa_mask, .sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK};
+      .sa_sigaction = handle, .sa_mask = current.sa_mask, .sa_flags = SA_SIGINFO | restarts | SA_ONSTACK};
   if (sigaction(signal_number, &ours, NULL) == 0) return true;
   __atomic_store_n(&was_installed[signal_number], 0, __ATOMIC_RELEASE);
   return false;

@@ -212,7 +212,8 @@ bool cunwind_reap(pid_t pid, uint64_t bound);
 void cunwind_pause(uint64_t nanoseconds);
 
 /// Returns whether a seccomp filter kills the caller of `call`. Under a filter, a child process tries all calls, once
-/// for each number of filters; later questions cost 10 us. True also where no child can be created.
+/// for each number of filters; later questions cost 10 us. True also where no child can be created, and, untried, with
+/// more filters than at the process's first question.
 bool cunwind_call_is_deadly(cunwind_rare_call call);
 
 /// Returns the number of the calling thread's filters plus 1; 0: none. Before Linux 5.9 the number is not shown, and is

@@ -2,6 +2,9 @@
 // (SECCOMP_RET_KILL_PROCESS and the like; systemd.exec(5), SystemCallFilter=), like a signal with a core dump. So under
 // a filter a child process makes the calls first. If one ends it, the next child goes on with the call after it.
 //
+// A program that adds a filter later, as one that decodes foreign data, often forbids new processes by it. So under
+// such a filter nothing is tried, and each of the calls counts as deadly.
+//
 // The child shares our memory, so that nothing is copied: a copy would cost the app a page fault for each page that it
 // writes later. It is a thread group of its own, and a filter kills no more than that. But up to Linux 5.15 a core dump
 // also ends every process that shares the memory (zap_threads; 0258b5fd7c71 limits it to the thread group). There the
@@ -124,8 +127,17 @@ uint32_t cunwind_seccomp_filters(void) {
 bool cunwind_call_is_deadly(cunwind_rare_call call) {
   /// The filters in the upper half, the deadly calls in the lower half. Two threads may find out at the same time.
   static uint64_t known = 0;
+  /// The process id, because a child of fork(2) begins anew, and the filters at its first question.
+  static uint64_t start = 0;
   uint32_t count = cunwind_seccomp_filters();
+  uint64_t process = (uint64_t)cunwind_raw(SYS_getpid, 0, 0, 0, 0, 0, 0);
+  uint64_t first = __atomic_load_n(&start, __ATOMIC_ACQUIRE);
+  if (first >> 32 != process) {
+    first = process << 32 | count;
+    __atomic_store_n(&start, first, __ATOMIC_RELEASE);
+  }
   if (count == 0) return false;
+  if (count > (uint32_t)first) return true;
   uint64_t answer = __atomic_load_n(&known, __ATOMIC_ACQUIRE);
   if (answer >> 32 != count) {
     uint32_t deadly = 0;

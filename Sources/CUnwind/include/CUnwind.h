@@ -282,7 +282,8 @@ void cunwind_engine_destroy(cunwind_engine *_Nullable engine);
 /// does not show a tracer that the app had named, so it is not restored. Takes about 1 ms.
 cunwind_status cunwind_engine_probe_stop(cunwind_engine *_Nonnull engine, int tid, int *_Nullable error);
 
-/// Returns false if a seccomp filter would end the process for cunwind_capture_signal's call: a child process tries it.
+/// Returns false if a seccomp filter would end the process for cunwind_capture_signal's call, which a child process
+/// tries, or if the process has added a filter since its first question.
 bool cunwind_may_send_signals(void);
 
 /// Updates the list of images after dlopen and dlclose, and returns its length. Captures do not update it: call this
@@ -477,12 +478,12 @@ bool cunwind_thread_storage_place(const void *_Nonnull address, uint64_t *_Nonnu
 
 /// Copies `length` bytes at `address` to `buffer`, and stores the addresses, multiples of 16, at which the copy has
 /// `word`, at most `capacity`. Returns their number. It ends at the first page that is not mapped. No other thread is
-/// touched. Async-signal-safe: yes.
+/// touched.
 size_t cunwind_find_words(uint64_t address, size_t length, uint64_t word, void *_Nonnull buffer,
                           uint64_t *_Nonnull found, size_t capacity);
 
 /// Returns the thread pointer of a thread of this process, whose list of robust futexes is `robust_list` bytes from it;
-/// 0 if the kernel does not tell. Costs one system call, and the thread nothing. Async-signal-safe: yes.
+/// 0 if the kernel does not tell, or a seccomp filter ends programs that ask. Costs the thread nothing.
 uint64_t cunwind_thread_pointer(int64_t robust_list, pid_t tid);
 
 #ifdef __cplusplus

@@ -98,8 +98,8 @@ void cunwind_check_realtime_thread(int unused) {
 
 static void capture_without_rank(int error) {
   cunwind_test_subject subject;
-  if (!start_realtime(&subject)) return;
   EXPECT(cunwind_test_refuse(SYS_sched_setattr, cunwind_test_refusal_by(error)) == 0);
+  if (!start_realtime(&subject)) return;
   EXPECT(cunwind_test_capture(&subject, cunwind_capture_stop) == CUNWIND_REFUSED && subject.info.error == EBUSY);
   // Others may be stopped.
   struct sched_param none = {0};
@@ -210,3 +210,18 @@ void cunwind_check_deadly_calls(int index) {
   for (int shares_memory = 0; shares_memory < 2; shares_memory++)
     cunwind_test_expect_in_child(try_calls, index * 2 + shares_memory);
 }
+
+static void add_filter(int unused) {
+  uint64_t word = 0x5a5a, copy = 0;
+  (void)unused;
+  EXPECT(cunwind_test_refuse(SYS_sched_setattr, SECCOMP_RET_ERRNO | EPERM) == 0);
+  EXPECT(!cunwind_call_is_deadly(CUNWIND_CALL_PTRACE));
+  // Like the filters of programs that decode foreign data: they have their threads by then.
+  EXPECT(cunwind_test_refuse(SYS_clone, SECCOMP_RET_KILL_PROCESS) == 0);
+  for (int call = 0; call < CUNWIND_RARE_CALLS; call++) EXPECT(cunwind_call_is_deadly((cunwind_rare_call)call));
+  EXPECT(cunwind_read_memory((uint64_t)(uintptr_t)&word, &copy, sizeof copy) && copy == word);
+  EXPECT(cunwind_memory_access_in_use() != CUNWIND_MEMORY_CALL);
+  EXPECT(cunwind_thread_pointer(0, getpid()) == 0);
+}
+
+void cunwind_check_newer_filter(int unused) { cunwind_test_expect_in_child(add_filter, unused); }

@@ -45,6 +45,28 @@ void cunwind_check_shared_signal(int unused) {
   EXPECT(after.sa_handler == count && (after.sa_flags & SA_RESTART));
 }
 
+// The handler that takes the place of the app's must not restart what the app's interrupts on purpose.
+void cunwind_check_kept_restart(int unused) {
+  (void)unused;
+  const struct {
+    void (*handler)(int);
+    int flags;
+    bool restarts;
+  } actions[] = {{count, 0, false}, {count, SA_RESTART, true}, {SIG_IGN, 0, true}, {SIG_DFL, 0, true}};
+  for (int index = 0; index < 4; index++) {
+    const int number = SIGRTMIN + 10 + index;
+    struct sigaction app = {.sa_handler = actions[index].handler, .sa_flags = actions[index].flags}, before, now;
+    sigaction(number, &app, &before);
+    cunwind_test_subject subject;
+    if (!cunwind_test_subject_start(&subject, CUNWIND_TEST_SPINNING, 3, number)) return;
+    cunwind_test_capture(&subject, cunwind_capture_signal);
+    EXPECT(sigaction(number, NULL, &now) == 0 && (now.sa_flags & SA_SIGINFO));
+    EXPECT(((now.sa_flags & SA_RESTART) != 0) == actions[index].restarts);
+    cunwind_test_subject_stop(&subject);
+    sigaction(number, &before, NULL);
+  }
+}
+
 static void do_nothing(int number) { (void)number; }
 
 // Without it a check that finds no interrupted call would say nothing.

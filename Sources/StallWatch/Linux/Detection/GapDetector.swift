@@ -60,9 +60,17 @@ struct GapDetector: Equatable {
     /// `reading` has the clocks at the last wake-up. All work since then excuses as much lateness, even work before the
     /// deadline, and so does what was unread until then (``UnreadTime/limit``). Without captures that is some 100 µs and
     /// up to 10 ms, while a gap is over 50 ms.
-    mutating func sleep(at reading: Reading, until deadline: UInt64) {
+    ///
+    /// If no stop can have come since the wake-up, the sleep begins at `ownUntil`. How late the watchdog is by then
+    /// does not count: it may have waited for a lock that the stalled thread holds.
+    mutating func sleep(at reading: Reading, ownUntil: UInt64? = nil, until deadline: UInt64) {
+        var reading = reading
+        if let time = ownUntil {
+            reading.boot &+= time &- reading.monotonic
+            reading.monotonic = time
+        }
         last = reading
-        // What was due before the last wake-up is due at once: the time until then was looked at already.
+        // What was due before is due at once: the time until then was looked at already.
         self.deadline = max(deadline, reading.monotonic)
     }
 
@@ -99,6 +107,26 @@ struct GapDetector: Equatable {
         guard let before = last.processTime, let now = reading.processTime, now > before else { return false }
         return now - before > planned &* processors &+ late / Self.leastShare
     }
+}
+
+/// Tells that the process was not stopped while the watchdog was awake for long, as behind a lock or for memory.
+///
+/// A pure value. SIGSTOP, the freezer of cgroup v2 and a debugger wake each thread of a process, which costs it CPU
+/// time, even if it has nothing to do. So one thread that has not run shows that there was no stop.
+struct RestingThreads {
+    private var times: [(thread: Int32, ran: UInt64)] = []
+
+    /// Begins with these threads; `cpuTime` returns how long one has been on a CPU, in nanoseconds, exactly.
+    mutating func begin(_ threads: some Sequence<Int32>, cpuTime: (Int32) -> UInt64?) {
+        // Without an allocation at each wake-up.
+        times.removeAll(keepingCapacity: true)
+        for thread in threads {
+            if let ran = cpuTime(thread) { times.append((thread, ran)) }
+        }
+    }
+
+    /// Returns whether one of the threads has not run since.
+    func haveRested(cpuTime: (Int32) -> UInt64?) -> Bool { times.contains { cpuTime($0.thread) == $0.ran } }
 }
 
 /// Tells when the watchdog reads how long its own thread has run and waited for a CPU: the reading would be a quarter of a

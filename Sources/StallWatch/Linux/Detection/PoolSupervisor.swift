@@ -6,16 +6,20 @@ import StallReports
 ///
 /// A look only reads, in some 10 µs for each thread of the process, and the pool gets no task for it. So the watchdog does
 /// not learn that the pool has work: it looks every second while threads run tasks, and every ten seconds while none does.
-/// If it is awake for a loop in between, it looks a second after the last time.
+/// If it is awake for a loop in between, it looks a second after the last time. In a process with thousands of threads
+/// it looks less often: all looks take 2 % of a CPU at most.
 struct PoolSupervisor {
     /// The longest time between two looks while threads run tasks, and while none does, in nanoseconds.
     static let interval: UInt64 = 1_000_000_000
     static let idleInterval: UInt64 = 10_000_000_000
     /// The most reports of threads that are pinned at the same time; others count in these.
     static let maximumReports = 8
+    /// The time after a look in which no other one is due, as a multiple of its CPU time: 2 % of a CPU.
+    private static let restFactor: UInt64 = 50
 
     /// The time for which a task keeps a pinned thread at least, in nanoseconds; `nil` if none is reported.
     private let threshold: UInt64?
+    private let timeOnCPU: @Sendable () -> UInt64
     private let tasks: @Sendable () -> PoolTasks
     private var detector: PinDetector
     private var pinned: [Int32: PinnedThread] = [:]
@@ -24,13 +28,18 @@ struct PoolSupervisor {
     /// Whether the loops have pools, after so many changes of them.
     private var known = (changes: 0, hasPools: false)
     private var lastLook: UInt64?
+    private var restsUntil: UInt64 = 0
     /// When the next look is due, in monotonic nanoseconds.
     private var due: UInt64 = 0
     /// The number of threads that were found pinned so far.
     private var number: UInt64 = 0
 
-    init(threshold: UInt64?, tasks: @escaping @Sendable () -> PoolTasks) {
-        (self.threshold, self.tasks) = (threshold, tasks)
+    /// `timeOnCPU` returns how long the watchdog has been on a CPU, in nanoseconds.
+    init(
+        threshold: UInt64?, timeOnCPU: @escaping @Sendable () -> UInt64 = { threadTimeNow() },
+        tasks: @escaping @Sendable () -> PoolTasks
+    ) {
+        (self.threshold, self.timeOnCPU, self.tasks) = (threshold, timeOnCPU, tasks)
         detector = PinDetector(threshold: threshold ?? .max)
     }
 
@@ -56,7 +65,7 @@ struct PoolSupervisor {
         }
         if !pinned.isEmpty, isStarved() { leaveToStarvation(WatchedPools(context)) }
         let interval = interval(threshold, at: now)
-        let isEarly = lastLook.map { now &- $0 < interval } ?? false
+        let isEarly = now < restsUntil || lastLook.map { now &- $0 < interval } ?? false
         guard now >= due || !isEarly || isForced && !pinned.isEmpty else { return due }
         let reader: PoolReader
         switch tasks() {
@@ -67,8 +76,10 @@ struct PoolSupervisor {
         case .unreadable: return .max
         }
         lastLook = now
+        let before = timeOnCPU()
         let pools = WatchedPools(context)
         var seen = reader.look(pools)
+        restsUntil = context.now() &+ (timeOnCPU() &- before) &* Self.restFactor
         if let thread = seen.first?.sighting.thread {
             let throttled = quota.throttled(thread: thread)
             for index in seen.indices { seen[index].sighting.reading.throttled = throttled }
@@ -102,7 +113,7 @@ struct PoolSupervisor {
         }
         let check = pinned.values.lazy.map(\.nextCheck).min() ?? .max
         let next = detector.isQuiet ? Self.idleInterval : self.interval(threshold, at: now)
-        due = min(now &+ next, max(check, context.now()))
+        due = min(max(now &+ next, restsUntil), max(check, context.now()))
         return due
     }
 

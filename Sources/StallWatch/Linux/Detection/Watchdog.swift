@@ -283,23 +283,30 @@ struct Timekeeper {
 
     /// Begins a sleep from `time`, after its last wake-up, until `deadline`, in monotonic nanoseconds.
     mutating func sleep(at time: UInt64, until deadline: UInt64) {
-        gaps.sleep(at: awake, until: deadline)
+        let isOwn = time &- awake.monotonic > UnreadTime.limit && clocks.showNoStop
+        gaps.sleep(at: awake, ownUntil: isOwn ? time : nil, until: deadline)
         clocks.unread.sleep(awakeSince: awake.monotonic, at: time, until: deadline)
     }
 }
 
-/// The clocks that show whether the watchdog itself was late, by three vDSO calls, a system call, and sometimes two more; to
-/// be created and used on its thread, whose file they keep open.
+/// The clocks that show whether the watchdog itself was late, by three vDSO calls, a system call, one for each thread
+/// of the monitor, and sometimes two more; to be created and used on its thread, whose file they keep open.
 struct WatchdogClocks {
     private let probe = try? ThreadProbe(ofThisThread: .schedstat)
     private var times: ThreadReading?
+    private var resting = RestingThreads()
     var unread = UnreadTime()
+
+    /// Whether the process was certainly not stopped since the last reading.
+    var showNoStop: Bool { resting.haveRested { cpuTime(of: $0) } }
 
     /// Reads the clocks; `capturing` is the total time of captures and checks so far, in nanoseconds.
     ///
     /// If the kernel does not record the others (CONFIG_SCHED_INFO), the process's CPU time takes their place. The CPU
     /// time of captures counts twice, which hardly matters: a long capture spends its time waiting.
     mutating func read(capturing: UInt64) -> GapDetector.Reading {
+        // First, so that no stop comes between. A kernel without schedstat (gVisor) may count CPU time in ticks.
+        resting.begin(times == nil ? [] : WorkerThread.ids) { cpuTime(of: $0) }
         let clocks = ClockPair()
         if unread.wake(at: clocks.monotonic) { times = probe?.read().flatMap { $0.showsRunQueue ? $0 : nil } }
         return GapDetector.Reading(

@@ -15,7 +15,7 @@ final class WatchdogContext {
     private let watchdog = clinux_gettid()
     /// The time of all checks so far, in nanoseconds: one that reads names may wait for a disk and delay the watchdog.
     private(set) var timeOfChecks: UInt64 = 0
-    /// The longest time that counts for one check, in nanoseconds: beyond it, the process was stopped meanwhile.
+    /// The longest time that counts for one check, in nanoseconds: beyond it, the process may have been stopped.
     private static let longestCheck: UInt64 = 500_000_000
     /// The longest wait for the names of waits before a dump of all threads, in nanoseconds.
     private static let patience: UInt64 = 100_000_000

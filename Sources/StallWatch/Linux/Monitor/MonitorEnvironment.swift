@@ -37,7 +37,7 @@ package struct MonitorEnvironment: Sendable {
         if let value = set["STALLWATCH_THRESHOLD"] { readThreshold(value) }
         if let value = set["STALLWATCH_REPORTS"] {
             do throws(StallWatchError) {
-                _ = try ReportDirectory(path: value)
+                _ = try FileCreation.inTime { () throws(StallWatchError) in try ReportDirectory(path: value) }
                 directory = value
                 notices.append("STALLWATCH_REPORTS: reports go to \(value)")
             } catch {

@@ -94,9 +94,9 @@ final class OperationWatch: Sendable {
         if !found.overdue.isEmpty {
             reports.wrappingAdd(found.overdue.count, ordering: .relaxed)
             overdue.put(found.overdue)
-            // Without the thread there is no report; the next overdue operation tries again.
-            _ = try? worker.start { [self] in run() }
         }
+        // Without the thread there is no report: each search tries again while operations wait for theirs.
+        if reports.load(ordering: .relaxed) > 0 { _ = try? worker.start { [self] in run() } }
         return registry.nextSearch
     }
 

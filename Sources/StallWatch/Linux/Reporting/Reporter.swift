@@ -1,3 +1,4 @@
+internal import CLinux
 import Glibc
 import LinuxSupport
 import StallReports
@@ -87,7 +88,9 @@ final class Reporter: Sendable {
     /// Says something about the monitor itself in the log, or on standard error if there is none.
     func announce(_ text: String) {
         if hasLog { return logNotice(text, [:]) }
-        _ = writeAll(Array("StallWatch: \(text)\n".utf8), to: STDERR_FILENO)
+        // The calling thread is the app's: neither a reader that has gone nor one that does not read may end or hold it.
+        let line = "StallWatch: \(text)\n"
+        clinux_say(line, line.utf8.count)
     }
 
     var intervalLength: UInt64? { outlet.sinks.intervalLength }

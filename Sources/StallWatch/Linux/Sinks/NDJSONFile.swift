@@ -67,10 +67,18 @@ final class NDJSONFile: Sink {
         var error = writeAll(bytes, to: descriptor)
         if error == nil, case .failed(let reason) = FileFlush(descriptor) { error = reason }
         if let reason = error {
-            // Remove a partial line: readers would see a damaged report.
-            ftruncate(descriptor, off_t(size))
+            remove(bytes, from: descriptor, at: size)
             throw failure(reason)
         }
+    }
+
+    /// Removes a line, or the part of it that was written, from the end of a file: readers would see a damaged report.
+    ///
+    /// A line that others have written behind it stays: a logger knows no lock of this file, and some file systems have none.
+    func remove(_ line: [UInt8], from descriptor: Int32, at size: Int) {
+        var end = [UInt8](repeating: 0, count: line.count + 1)
+        let count = pread(descriptor, &end, end.count, off_t(size))
+        if count > 0, line.starts(with: end.prefix(count)) { ftruncate(descriptor, off_t(size)) }
     }
 
     /// Opens and locks the file; rotates it first if `count` more bytes do not fit.

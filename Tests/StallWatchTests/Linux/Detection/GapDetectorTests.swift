@@ -154,12 +154,45 @@ import Testing
         }
     }
 
+    /// The stalled thread holds the only lock of an allocator, and the watchdog allocates.
+    @Test mutating func `a watchdog that waited while it was awake is no stopped process`() {
+        let (deadline, released, woken): (UInt64, UInt64, UInt64) = (33_000_000, 2_000_000_000, 2_000_100_000)
+        for (own, late, gap) in [
+            (released, 0, nil), (nil, 0, .held(.processStopped)),
+            // A stop after that is found as before.
+            (released, Self.tolerance, .held(.processStopped)),
+        ] as [(UInt64?, UInt64, GapDetector.Gap?)] {
+            detector.sleep(at: Self.clocks(1_000), ownUntil: own, until: deadline)
+            #expect(wake(at: Self.clocks(woken + late)) == gap)
+            detector.sleep(at: Self.clocks(1_000), ownUntil: own, until: .max)
+            #expect(wake(at: Self.clocks(woken + late), firstBegin: 2_000_000) == (own == nil ? gap : nil))
+        }
+        detector.sleep(at: Self.clocks(1_000), ownUntil: released, until: deadline)
+        let suspended = Self.clocks(woken, suspended: Self.tolerance + 1)
+        #expect(wake(at: suspended) == .held(.suspended), "it was suspended meanwhile")
+    }
+
     @Test mutating func aSuspensionIsReportedOnce() {
         detector.sleep(at: Self.clocks(1_000), until: .max)
         let after = Self.clocks(2_000, suspended: 2 * Self.tolerance)
         #expect(wake(at: after) == .held(.suspended))
         detector.sleep(at: after, until: .max)
         #expect(wake(at: Self.clocks(3_000, suspended: 2 * Self.tolerance)) == nil)
+    }
+}
+
+@Suite struct RestingThreadsTests {
+    @Test func `one thread that has not run shows that there was no stop`() {
+        func rested(before: [Int32: UInt64], after: [Int32: UInt64]) -> Bool {
+            var resting = RestingThreads()
+            resting.begin([7 as Int32]) { _ in 1 }
+            resting.begin(before.keys) { before[$0] }
+            return resting.haveRested { after[$0] }
+        }
+        #expect(rested(before: [1: 10, 2: 20], after: [1: 11, 2: 20]))
+        #expect(!rested(before: [1: 10, 2: 20], after: [1: 11, 2: 21]))
+        #expect(!rested(before: [1: 10], after: [:]), "it has ended")
+        #expect(!rested(before: [:], after: [1: 10, 7: 1]), "it has begun since")
     }
 }
 

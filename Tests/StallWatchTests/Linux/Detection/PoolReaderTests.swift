@@ -2,6 +2,7 @@ import Dispatch
 import Foundation
 import LinuxSupport
 import StackCapture
+import Synchronization
 import TestSupport
 import Testing
 
@@ -74,6 +75,31 @@ import Testing
                 waited.formUnion(reader.look(pools).compactMap(\.sighting.oldestItem))
                 return waited.count > 20
             }, "\(waited.count)")
+    }
+
+    /// In a process with thousands of threads a look takes some 50 ms.
+    @Test func `looks take 2 percent of a CPU at most`() throws {
+        _ = try TaskReader.ofThisProcess()
+        let world = WatchedWorld(at: 0)
+        let context = world.context(StubCapturer())
+        context.loops = [.stub("main", threshold: 250_000_000, HeartbeatSource(kind: .mainQueue) { _ in })]
+        let looks = Atomic<Int>(0)
+        let cpu = Atomic<UInt64>(0)
+        var supervisor = PoolSupervisor(
+            threshold: 1_000_000_000, timeOnCPU: { cpu.add(100_000_000, ordering: .relaxed).newValue },
+            tasks: {
+                looks.add(1, ordering: .relaxed)
+                return (try? TaskReader.ofThisProcess()).map(PoolTasks.reader) ?? .unreadable
+            })
+        let times: [UInt64] = [1, 5, 6].map { $0 * 1_000_000_000 }
+        var seen: [Int] = []
+        for (time, next) in zip(times, [6, 6, 11]) {
+            world.time.store(time, ordering: .relaxed)
+            let due = supervisor.look(at: time, countingFrom: 0, isForced: false, isStarved: false, context)
+            #expect(due >= UInt64(next) * 1_000_000_000)
+            seen.append(looks.load(ordering: .relaxed))
+        }
+        #expect(seen == [1, 1, 2])
     }
 
     @Test func `a thread is not of the pool if that is not watched`() throws {

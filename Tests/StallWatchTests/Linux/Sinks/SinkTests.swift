@@ -77,6 +77,41 @@ import TestSupport
         #expect(counts.current.reportsLost == 1)
     }
 
+    @Test(arguments: ["", "{\"a\"", "{\"a\":1}\n", "{\"a\":1}\nother\n", "other\n"])
+    func `a line that failed is removed, unless others wrote behind it`(rest: String) throws {
+        let path = scratch.path("part.ndjson")
+        let descriptor = open(path, O_RDWR | O_CREAT | O_TRUNC, 0o600)
+        defer { close(descriptor) }
+        #expect(writeAll(Array("one\n\(rest)".utf8), to: descriptor) == nil)
+        let file = NDJSONFile(FixedFile(path), maximumBytes: 1 << 20, keep: 0)
+        file.remove(Array("{\"a\":1}\n".utf8), from: descriptor, at: 4)
+        let left = try #require(AtomicFile.read(path, limit: 1 << 10))
+        #expect(String(decoding: left, as: UTF8.self) == "one\n" + (rest.hasSuffix("other\n") ? rest : ""))
+    }
+
+    @Test func `a store on a file system that hangs is opened when it answers`() throws {
+        let gate = Semaphore()
+        let late = try FileCreation.inTime(within: 0) { () throws(StallWatchError) in
+            gate.wait(until: endOfPatience)
+            return true
+        }
+        #expect(late == nil)
+        gate.post()
+        #expect(try FileCreation.inTime { () throws(StallWatchError) in true } == true)
+        let box = Collected<StallReport>()
+        var answers = false
+        let store = LateStore { () throws(StallWatchError) in
+            guard answers else { throw StallWatchError(.unwritableReports, "it hangs") }
+            return SmallStore(box, refusing: "")
+        }
+        store.start()
+        let report = Reporter.Settings.fixture().builder().report(of: .fixture())
+        #expect(throws: StallWatchError.self) { try store.receive(.init(ended: report)) }
+        answers = true
+        try store.receive(.init(ended: report))
+        #expect(box.all == [report])
+    }
+
     @Test func `a sink that does not return, or cannot write, is found`() throws {
         let gate = Semaphore()
         defer { gate.post() }
