@@ -7,15 +7,16 @@ import StallReports
 /// A look only reads, in some 10 µs for each thread of the process, and the pool gets no task for it. So the watchdog does
 /// not learn that the pool has work: it looks every second while threads run tasks, and every ten seconds while none does.
 /// If it is awake for a loop in between, it looks a second after the last time. In a process with thousands of threads
-/// it looks less often: all looks take 2 % of a CPU at most.
+/// it looks less often: all looks take 2 % of a CPU at most, and 10 % for the last proof.
 struct PoolSupervisor {
     /// The longest time between two looks while threads run tasks, and while none does, in nanoseconds.
     static let interval: UInt64 = 1_000_000_000
     static let idleInterval: UInt64 = 10_000_000_000
     /// The most reports of threads that are pinned at the same time; others count in these.
     static let maximumReports = 8
-    /// The time after a look in which no other one is due, as a multiple of its CPU time: 2 % of a CPU.
-    private static let restFactor: UInt64 = 50
+    /// The time after a look in which no other one is due, as a multiple of its CPU time: 2 % of a CPU, and 10 % while more
+    /// looks would show that a thread is pinned.
+    private static let restFactor: UInt64 = 50, restFactorInDoubt: UInt64 = 10
 
     /// The time for which a task keeps a pinned thread at least, in nanoseconds; `nil` if none is reported.
     private let threshold: UInt64?
@@ -79,12 +80,13 @@ struct PoolSupervisor {
         let before = timeOnCPU()
         let pools = WatchedPools(context)
         var seen = reader.look(pools)
-        restsUntil = context.now() &+ (timeOnCPU() &- before) &* Self.restFactor
+        let (looked, cost) = (context.now(), timeOnCPU() &- before)
         if let thread = seen.first?.sighting.thread {
             let throttled = quota.throttled(thread: thread)
             for index in seen.indices { seen[index].sighting.reading.throttled = throttled }
         }
         let actions = detector.decide(seen.map(\.sighting), at: now, countingFrom: countingFrom)
+        restsUntil = looked &+ cost &* (detector.hasDoubts ? Self.restFactorInDoubt : Self.restFactor)
         for action in actions {
             switch action {
             case .begin(let pin):
