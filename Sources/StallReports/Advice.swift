@@ -118,6 +118,29 @@ struct AdviceFacts {
         }
     }
 
+    /// How a long piece of work is split on the loop.
+    var pieces: String {
+        switch report.loop.kind {
+        case .runLoop where !isOnMain: "do it in pieces, each of which submits the next with RunLoop.perform"
+        case .probe where !report.loop.isOfGLib: "do one piece in each turn"
+        default: "do it in pieces, each of which submits the next with async"
+        }
+    }
+
+    /// The app's innermost function of these frames with its line, and its first caller of another type: a method may be that
+    /// of a lock's wrapper.
+    func way(_ frames: some Sequence<StallReport.Frame>) -> String? {
+        let own = frames.filter { $0.isInApp && $0.isWritten && $0.function != nil }
+        guard let first = own.first, let place = first.place else { return nil }
+        guard let type = first.typeName, let caller = own.first(where: { $0.typeName != type })?.place else {
+            return place
+        }
+        return "\(place), called by \(caller)"
+    }
+
+    /// The culprit in the same words.
+    var culpritsWay: String? { way(frames.drop { $0.function != report.culprit?.function }) ?? culprit }
+
     var isOfPool: Bool {
         report.kind == .pinned || [.cooperativePool, .globalQueue, .threadPool].contains(report.loop.kind)
     }
@@ -196,6 +219,16 @@ struct AdviceFacts {
                         frame.function?.contains(name) == true
                     }
             }
+    }
+}
+
+extension StallReport.Frame {
+    /// The type of a method: `Store` of `Store.save(_:)`; `nil` of a function and a closure.
+    fileprivate var typeName: Substring? {
+        guard let name = function?.prefix(while: { $0 != "(" }), !name.contains(" "),
+            let dot = name.lastIndex(of: ".")
+        else { return nil }
+        return name[..<dot]
     }
 }
 

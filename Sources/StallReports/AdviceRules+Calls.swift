@@ -37,7 +37,12 @@ extension AdviceRule {
         AdviceRule(id: "sleep", topic: "sleep") { facts in
             guard facts.sleeps, let place = facts.culprit else { return nil }
             let timers =
-                facts.report.loop.kind == .eventLoop ? "EventLoop.scheduleTask" : "Timer, DispatchQueue.asyncAfter"
+                switch facts.report.loop.kind {
+                case .eventLoop: "EventLoop.scheduleTask"
+                // A Timer of its thread has no run loop that fires it.
+                case .dispatchQueue: "DispatchQueue.asyncAfter"
+                default: "Timer, DispatchQueue.asyncAfter"
+                }
             return facts.isInTask
                 ? "Replace the sleep in \(place) by try await Task.sleep(for:), which gives the thread back."
                 : "Move the sleep in \(place) off \(facts.loop): let a timer call what comes after it (\(timers))."

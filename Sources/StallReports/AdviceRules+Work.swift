@@ -54,9 +54,11 @@ extension AdviceRule {
         // Silent for a library of which one says more.
         AdviceRule(id: "compute", topic: "cpu") { facts in
             guard facts.cause.kind == .cpu, let place = facts.culprit else { return nil }
-            let pieces =
-                facts.isInTask
-                ? "split it with await Task.yield()" : "do it in pieces, each of which submits the next with async"
+            if facts.cause.repeatsOtherCall, let wait = facts.report.longestWait?.function {
+                return "Run \(place) and \(wait) less often: they took turns. If many blocks were submitted at once, "
+                    + "submit fewer at a time, or on another queue."
+            }
+            let pieces = facts.isInTask ? "split it with await Task.yield()" : facts.pieces
             let tree = facts.tree.map { " What costs: \($0)." } ?? ""
             return "Move \(place) off \(facts.loop) (a detached task), or \(pieces).\(tree)"
         },

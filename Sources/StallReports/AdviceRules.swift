@@ -40,6 +40,10 @@ extension AdviceRule {
             return "See what all threads do \(facts.again): \(facts.stacks)."
         }
         if cause.kind == .cpu, cause.otherCall != nil, let place = facts.report.longestWait?.place {
+            if cause.repeatsOtherCall {
+                return "Find what runs \(place) so often: no single wait explains it, and what calls it computes, too. "
+                    + "Which parts cost: \(tree)."
+            }
             return "Move the wait in \(place) off \(facts.loop). Which other parts cost: \(tree)."
         }
         return "See which parts cost: \(tree)."
@@ -74,14 +78,15 @@ extension AdviceRule {
                 return "Do not call sync in \(place) on a queue that it runs on already: call the work directly."
             }
             guard mutexes.contains(lock.kind) else { return nil }
-            return "Do not take the lock again in \(place), which holds it already: "
-                + "move the work to a function that expects the lock to be held, and call that one."
+            return "Do not take the lock again in \(facts.culpritsWay ?? place): this thread holds it already. "
+                + "Move the work to a function that expects the lock to be held, and call that one."
         },
         // Silent for a cycle in which a thread's line is not known.
         AdviceRule(id: "lockOrder", topic: "deadlock") { facts in
             guard facts.cause.kind == .deadlock, let lock = facts.cause.lock, lock.isDeadlock, lock.owners.count == 2,
                 lock.owners[1].thread.id == facts.report.loop.thread?.id,
-                let here = facts.culprit, let there = facts.report.place(of: lock.owners[0]), here != there,
+                let here = facts.culpritsWay, let other = lock.owners[0].stack,
+                let there = facts.way(facts.report.provenFrames(ofStack: other)), here != there,
                 mutexes.contains(lock.kind), lock.owners[0].waitsFor.map(mutexes.contains) == true
             else { return nil }
             return "Take the two locks in the same order in both places: \(here) holds one and waits for the other, "

@@ -3,8 +3,13 @@ extension StallReport.Cause {
     package var sentence: String { sentence(naming: CauseNames()) }
 
     /// Whether the thread slept in many short pieces, as a loop does that waits for a condition or a spin lock.
-    package var polls: Bool {
-        guard kind == .sleep, let words = systemCall?.target?.split(separator: " "), words.count == 2, words[1] == "ms",
+    package var polls: Bool { kind == .sleep && isRepeated(systemCall) }
+
+    /// Whether the other call was a sleep in many short pieces.
+    var repeatsOtherCall: Bool { isRepeated(otherCall) }
+
+    private func isRepeated(_ call: StallReport.SystemCall?) -> Bool {
+        guard let words = call?.target?.split(separator: " "), words.count == 2, words[1] == "ms",
             let each = Double(words[0])
         else { return false }
         return each * 10 < blockedMilliseconds && voluntarySwitches > 10
@@ -29,7 +34,8 @@ extension StallReport.Cause {
     private func words(naming names: CauseNames) -> String {
         let waited = rest(blockedMilliseconds, "blocked")
         let wait = names.wait.map { otherCall == nil ? ", in \($0)" : ", called by \($0)" } ?? ""
-        let blockedToo = waited + (otherCall.map { ", in \($0)" } ?? "") + (waited.isEmpty ? "" : wait)
+        let again = repeatsOtherCall ? ", again and again" : ""
+        let blockedToo = waited + (otherCall.map { "\(again), in \($0)" } ?? "") + (waited.isEmpty ? "" : wait)
         // What else the thread did for a part of the time that is worth a word, while it mostly waited.
         let restOfWait =
             (otherCall.map { "; for a part of that in \($0)" } ?? "") + rest(onCPUMilliseconds, "on CPU")
@@ -321,7 +327,7 @@ extension StallReport.SystemCall: CustomStringConvertible {
         [
             "read", "write", "pread64", "pwrite64", "readv", "writev", "preadv", "pwritev", "preadv2", "pwritev2",
             "copy_file_range", "sendfile", "splice", "process_vm_readv", "process_vm_writev",
-        ].contains(name)
+        ].contains(name) && target?.hasPrefix("/dev/") != true
     }
 }
 

@@ -118,6 +118,12 @@ import Testing
             uncertaintyMilliseconds: 0)
         cause.otherCall = .init(number: 230, name: "clock_nanosleep", target: "300 ms")
         #expect(cause.sentence == "On CPU for 300 of 600 ms; blocked for 300 ms, in clock_nanosleep(300 ms).")
+        var often = cause
+        often.otherCall = .init(number: 230, name: "clock_nanosleep", target: "3 ms")
+        often.voluntarySwitches = 100
+        #expect(
+            often.sentence
+                == "On CPU for 300 of 600 ms; blocked for 300 ms, again and again, in clock_nanosleep(3 ms).")
         (cause.kind, cause.onCPUMilliseconds) = (.io, 0)
         cause.systemCall = .init(number: 0, name: "read", target: "/data/a")
         #expect(

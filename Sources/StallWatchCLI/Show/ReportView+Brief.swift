@@ -32,13 +32,13 @@ extension ReportView {
         return (isUnnamed ? next : "") + paragraph(command + (isShort ? remark : ""), indentation: "      ", .faint)
     }
 
-    /// What an operation waits for, each owner of the lock with its innermost frame, and the app's frames of the culprit's
+    /// What an operation waits for, each other owner of the lock with its innermost frames, and the app's frames of the culprit's
     /// stack; all frames if none is the app's.
     private func appFrames(lines room: Int) -> String {
         var text = waitChain
-        for owner in report.cause?.lock?.owners ?? [] {
+        for owner in report.cause?.lock?.owners ?? [] where owner.thread.id != report.loop.thread?.id {
             text += paragraph("Held by \(words(for: owner))", .bold)
-            if let stack = owner.stack { text += ownFrames(of: stack).first ?? "" }
+            if let stack = owner.stack { text += ownFrames(of: stack).prefix(2).joined() }
         }
         if let (stack, share) = report.culpritStack {
             let own = ownFrames(of: stack)

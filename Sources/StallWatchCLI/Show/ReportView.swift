@@ -47,7 +47,7 @@ struct ReportView {
         } else if report.state == .abandoned {
             lines += paragraph(
                 report.cause?.kind == .deadlock
-                    ? "It has no end: a deadlock lasts until the process ends, or the monitor is stopped."
+                    ? "Its end was not observed: a deadlock lasts until the process ends."
                     : "Its end was not observed: the process died, or the monitor was stopped.")
         }
         return lines

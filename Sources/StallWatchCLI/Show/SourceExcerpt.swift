@@ -103,7 +103,8 @@ extension ReportView {
 
     /// The source around the culprit and, for a lock, that of its owner.
     func source(context: Int = 3) -> String {
-        let held = report.cause?.lock?.owners.first.flatMap { report.frame(of: $0) }
+        let other = report.cause?.lock?.owners.first { $0.thread.id != report.loop.thread?.id }
+        let held = other.flatMap { report.frame(of: $0) }
         let owner = rows("holds it: ", held?.file, held?.line, context)
         let culprit = report.culprit
         let waiter = rows(owner.isEmpty ? "" : "waits: ", culprit?.file, culprit?.line, context)
