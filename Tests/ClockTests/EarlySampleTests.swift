@@ -55,10 +55,13 @@ import Testing
     private func stall(_ activity: Activity, _ first: Int, _ second: Int, threshold: Int) throws -> Measured {
         let directory = try TemporaryDirectory()
         let probe = LoopProbe(label: "phases")
+        // The names have to be there, and those of the tests' file may take longer than a program would wait.
+        var lookup = SymbolicationSettings.names
+        lookup.timeLimit = .seconds(4)
         let monitor = try StallMonitor(
             .init(
                 threshold: .milliseconds(threshold), outputs: [.directory(directory.path)],
-                symbols: .init(lookup: .names)))
+                symbols: .init(lookup: lookup)))
         try monitor.watch(.probe(probe))
         try monitor.start()
         var times: [UInt64] = []
