@@ -1,5 +1,5 @@
 package import LinuxSupport
-public import StallReports
+package import StallReports
 
 /// Names the frames of a report, new or years old, and derives the callout and the culprit from the names.
 package struct ReportSymbolication {
@@ -114,7 +114,10 @@ package struct ReportSymbolication {
                     let (function, isFolded) =
                         self.tailCall(of: frame, to: callee, in: frames[last]) ?? (tailCall, false)
                     if isFolded { for place in calleeStart..<result.count { result[place] = merged(result[place]) } }
-                    if let function { result.append(keep(function)) }
+                    if let function {
+                        let known = [tailCall, frame].compactMap(\.self)
+                        result.append(keep(owned(function, as: judged(like: function, in: known))))
+                    }
                 }
                 tailCall = nil
                 // An async function is resumed and not called.
@@ -122,7 +125,7 @@ package struct ReportSymbolication {
                 calleeStart = result.count
                 if let known = found[index] {
                     result += known
-                } else if let locations = lookUp(frame) {
+                } else if let locations = lookUp(frame, inlined) {
                     let added = add(locations)
                     found[index] = added
                     result += added
@@ -260,7 +263,11 @@ package struct ReportSymbolication {
         }
 
         /// Returns the frames at the address of `frame`, innermost first; `nil` if nothing new is found.
-        private mutating func lookUp(_ frame: StallReport.Frame) -> [StallReport.Frame]? {
+        ///
+        /// `inlined`: Those that the report already has.
+        private mutating func lookUp(
+            _ frame: StallReport.Frame, _ inlined: [StallReport.Frame]
+        ) -> [StallReport.Frame]? {
             guard let number = frame.image, report.images.indices.contains(number) else { return nil }
             let image = report.images[number]
             let answer = symbolication.symbolicator.lookUp(
@@ -276,8 +283,29 @@ package struct ReportSymbolication {
             // A function inlined into a merged function may stand for the call of another one.
             let isMerged = functions.last??.compilerGenerated == .merged
             return zip(answer.locations, functions).map { location, function in
-                named(frame, location, function, answer, in: image, number, isMerged: isMerged)
+                let named = named(frame, location, function, answer, in: image, number, isMerged: isMerged)
+                return owned(named, as: location.isInlined ? judged(like: named, in: inlined + [frame]) : frame)
             }
+        }
+
+        /// Returns the frame with the owner that the report gives `known`, if that has a name.
+        ///
+        /// The process knew the app's own rules. A later symbolication does not. A callout has its name
+        /// before these rules are applied.
+        private func owned(_ frame: StallReport.Frame, as known: StallReport.Frame?) -> StallReport.Frame {
+            guard let known, known.function != nil, known.isRuntimeFrame != true else { return frame }
+            var result = frame
+            (result.isInApp, result.isDependency) = (known.isInApp, known.isDependency)
+            return result
+        }
+
+        /// Returns the named frame of the same function, or else one of the same Swift module; `nil` without one.
+        private func judged(like frame: StallReport.Frame, in known: [StallReport.Frame]) -> StallReport.Frame? {
+            guard let symbol = frame.symbol else { return nil }
+            let named = known.filter { $0.function != nil }
+            if let same = named.first(where: { $0.symbol == symbol }) { return same }
+            guard let module = SwiftModule.of(symbol) else { return nil }
+            return named.last { $0.symbol.flatMap(SwiftModule.of) == module }
         }
 
         /// Returns whether the image has no debug information and does not belong to the executable.
@@ -327,58 +355,6 @@ package struct ReportSymbolication {
             named.isTaskStart = frame.isTaskStart
             return named
         }
-    }
-}
-
-/// Gives reports their names and lines after the fact, one after another: what was read for one is there for the next.
-package final class OfflineSymbolication {
-    private let symbolication: ReportSymbolication
-    private let debuginfod: DebuginfodClient?
-    private let limit: UInt64
-
-    /// - Parameters:
-    ///   - directories: Directories with debug files or unstripped images, which are searched before `/usr/lib/debug`: files
-    ///     are found by build ID (`.build-id/ab/cdef.debug`), by the name in `.gnu_debuglink`, and by the image's own name
-    ///     or path, with or without `.debug`. A file with another build ID is never used.
-    ///   - usesDebuginfod: Whether files that no directory has are requested from the servers in `DEBUGINFOD_URLS`.
-    ///   - timeLimit: Each report's time, requests to servers included; the rest of the names stays as it was. In the last
-    ///     second no server is asked: noticing that one does not answer may take that long.
-    package init(directories: [String] = [], usesDebuginfod: Bool = false, timeLimit: Duration = .seconds(60)) {
-        limit = nanoseconds(timeLimit)
-        debuginfod = usesDebuginfod ? DebuginfodClient() : nil
-        var settings = SymbolicationSettings.lines
-        settings.debugDirectories = directories
-        settings.maximumMemoryBytes = 4 << 30
-        symbolication = ReportSymbolication(
-            symbolicator: Symbolicator(settings, debuginfod: debuginfod),
-            functions: FunctionClassifier(InAppSettings()), ownExecutable: nil, timeLimit: 0, timeout: 0)
-    }
-
-    /// The moment, in nanoseconds of CLOCK_MONOTONIC, at which the time limit is over if it begins now.
-    package var deadline: UInt64 {
-        let (deadline, overflow) = monotonicNow().addingReportingOverflow(limit)
-        return overflow ? .max : deadline
-    }
-
-    /// The report with the names and lines found until `deadline`, by default within a time limit of its own.
-    package func symbolicate(_ report: StallReport, until deadline: UInt64? = nil) -> StallReport {
-        let deadline = deadline ?? self.deadline
-        debuginfod?.deadline = deadline
-        return symbolication.symbolicate(report, until: deadline)
-    }
-}
-
-extension Sequence where Element == StallReport {
-    /// These reports with the names and lines that can be found for their frames.
-    ///
-    /// Faster than one report after another: the data read from a file for one report is kept for the next, within the
-    /// memory limit. The time limit applies to all reports together.
-    ///
-    /// - Returns: As many reports, in the same order.
-    @_spi(Benchmarks) public func symbolicated() -> [StallReport] {
-        let symbolication = OfflineSymbolication()
-        let deadline = symbolication.deadline
-        return map { symbolication.symbolicate($0, until: deadline) }
     }
 }
 
