@@ -5,6 +5,14 @@ import Testing
 @testable import StallReports
 @testable import StallWatchTesting
 
+@Suite struct ScopeEndingTests {
+    @Test func `a loop that has not come back is a problem`() {
+        #expect(SharedMonitor.Ending(findings: [], isSettled: true).problem(["main"]) == nil)
+        let problem = SharedMonitor.Ending(findings: [], isSettled: false).problem(["tasks", "main"])
+        #expect(problem?.contains("main, tasks had not come back") == true)
+    }
+}
+
 @Suite struct StallAttributionTests {
     private static let file = "/app/Tests/FileTests.swift"
     /// When the stall begins: 2026-11-21T08:00:00.123456Z in the literal.

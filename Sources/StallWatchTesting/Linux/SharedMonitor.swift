@@ -65,23 +65,39 @@ final class SharedMonitor: Sendable {
         try enter(scope)
     }
 
+    /// What is known at the end of a scope.
+    struct Ending: Sendable {
+        var findings: [StallFinding]
+        /// Whether its loops had come back, and all reports of their stalls were finished.
+        var isSettled: Bool
+
+        /// Why the stalls are not known, of loops with these labels; `nil` if they are.
+        func problem(_ labels: Set<String>) -> String? {
+            guard !isSettled else { return nil }
+            let (seconds, loops) = (SharedMonitor.settlingTime / 1_000_000_000, labels.sorted().joined(separator: ", "))
+            return "stalls are not known here: \(seconds) s after the end of the code, \(loops) had not come back, "
+                + "or a report was not finished. It may be due to another test."
+        }
+    }
+
     /// Ends a scope: waits for the reports of its stalls, stops watching for it, and returns the stalls.
-    func leave(_ scope: StallScope) async -> [StallFinding] {
+    func leave(_ scope: StallScope) async -> Ending {
         scope.end()
+        var isSettled = true
         if scope.mayHaveStalled {
             // On a thread of its own: the pool of tasks may be what stalls.
-            let delays = await withCheckedContinuation {
-                (continuation: CheckedContinuation<[String: UInt64], Never>) in
+            let (settled, delays) = await withCheckedContinuation {
+                (continuation: CheckedContinuation<(Bool, [String: UInt64]), Never>) in
                 do throws(SystemError) {
                     try WorkerThread(name: "stallwatch-test") { [self] in
-                        settle(scope)
-                        continuation.resume(returning: unrunTimers(of: scope))
+                        let settled = settle(scope)
+                        continuation.resume(returning: (settled, unrunTimers(of: scope)))
                     }.detach()
                 } catch {
-                    settle(scope)
-                    continuation.resume(returning: [:])
+                    continuation.resume(returning: (settle(scope), [:]))
                 }
             }
+            isSettled = settled
             for (label, delay) in delays {
                 warnIfNotRun(
                     label,
@@ -89,13 +105,13 @@ final class SharedMonitor: Sendable {
                         + "thread ran the loop.")
             }
         }
-        return remove(scope)
+        return Ending(findings: remove(scope), isSettled: isSettled)
     }
 
-    func leaveBlocking(_ scope: StallScope) -> [StallFinding] {
+    func leaveBlocking(_ scope: StallScope) -> Ending {
         scope.end()
-        if scope.mayHaveStalled { settle(scope) }
-        return remove(scope)
+        let isSettled = !scope.mayHaveStalled || settle(scope)
+        return Ending(findings: remove(scope), isSettled: isSettled)
     }
 
     func takeProbe() -> LoopProbe {
@@ -133,9 +149,9 @@ final class SharedMonitor: Sendable {
         return monitor
     }
 
-    private func settle(_ scope: StallScope) {
-        guard let monitor = state.withLock({ $0.monitor }) else { return }
-        _ = monitor.settle(scope.labels, until: monotonicNow() &+ Self.settlingTime)
+    private func settle(_ scope: StallScope) -> Bool {
+        guard let monitor = state.withLock({ $0.monitor }) else { return true }
+        return monitor.settle(scope.labels, until: monotonicNow() &+ Self.settlingTime)
     }
 
     private func unrunTimers(of scope: StallScope) -> [String: UInt64] {

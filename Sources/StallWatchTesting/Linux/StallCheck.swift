@@ -18,7 +18,7 @@ struct StallCheck: Sendable {
         // The trait of the suite, if this one is the test's own.
         StallScope.current?.replace()
         let result = await Result { try await StallScope.$current.withValue(scope) { try await function() } }
-        for finding in await SharedMonitor.shared.leave(scope) { record(finding, nil) }
+        record(await SharedMonitor.shared.leave(scope), of: scope, nil)
         try result.get()
     }
 
@@ -35,7 +35,7 @@ struct StallCheck: Sendable {
             recordUnwatched(error, fail)
             return try body()
         }
-        defer { for finding in SharedMonitor.shared.leaveBlocking(scope) { record(finding, fail) } }
+        defer { record(SharedMonitor.shared.leaveBlocking(scope), of: scope, fail) }
         probe.beginTurn()
         defer { probe.endTurn() }
         return try body()
@@ -52,10 +52,10 @@ struct StallCheck: Sendable {
         do {
             success = try await StallScope.$current.withValue(scope, operation: body)
         } catch {
-            for finding in await SharedMonitor.shared.leave(scope) { record(finding, fail) }
+            record(await SharedMonitor.shared.leave(scope), of: scope, fail)
             throw error
         }
-        for finding in await SharedMonitor.shared.leave(scope) { record(finding, fail) }
+        record(await SharedMonitor.shared.leave(scope), of: scope, fail)
         return success
     }
 
@@ -94,6 +94,12 @@ struct StallCheck: Sendable {
     private func record(_ text: String, _ fail: Fail?) {
         if let fail { return fail(text, location) }
         Issue.record(Comment(rawValue: text), sourceLocation: location)
+    }
+
+    /// Records the stalls of a scope, or that they are not known: a guard that has not seen the end must not pass.
+    private func record(_ ending: SharedMonitor.Ending, of scope: StallScope, _ fail: Fail?) {
+        for finding in ending.findings { record(finding, fail) }
+        if let problem = ending.problem(scope.labels) { record(problem, fail) }
     }
 
     private func record(_ finding: StallFinding, _ fail: Fail?) {

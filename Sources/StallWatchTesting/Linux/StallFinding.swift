@@ -16,7 +16,7 @@ struct StallFinding: Sendable {
     var expired: CalendarDay?
 
     var sentence: String {
-        var text = "\(report.loop.label) stalled for \(report.durationMilliseconds.whole) ms"
+        var text = report.title
         if let culprit = report.culprit { text += " in \(culprit.function)" }
         let machine = report.durationMilliseconds - time.most
         if machine >= 1 { text += ", \(machine.whole) ms of them without a CPU" }
