@@ -11,7 +11,8 @@
 /// - *The depth of a recursion*: a function counts once, at its outermost frame.
 /// - *The path to the loop*: functions outside the turn's callout have not stalled.
 ///
-/// Of reports that are no stall, such as that of a loop that spins, the kind counts, too.
+/// Of reports that are no stall, such as that of a loop that spins, the kind counts, too. Where no stack shows a function,
+/// the loop's label, the cause, and the system call or the wait in the kernel count.
 ///
 /// A closure keeps its number within its function: two closures of one function are two places, and their numbers
 /// change only with that function. Overloads share one short name, and so one fingerprint.
@@ -114,25 +115,32 @@ package struct Fingerprint: Equatable {
         return [report.kind.rawValue, report.activity?.isModeEmpty == true ? "empty" : nil, kind].compactMap(\.self)
     }
 
+    /// What tells a report without a path apart; without numbers and addresses, which are others the next time.
+    private static func traits(of report: StallReport) -> [String] {
+        [report.loop.label, report.causeWord, report.cause?.systemCall?.name ?? report.cause?.waitChannel ?? ""]
+    }
+
     /// The fingerprint of a symbolicated report, whose indices must be valid (``StallReport/fault``).
     package init(_ report: StallReport) {
         let samples = report.samples.filter { $0.isValid && $0.stack != nil }
         let stacks = samples.compactMap { $0.stack.map(report.provenFrames) }
         let weights = samples.compactMap(\.weightMilliseconds)
+        let paths = stacks.map { stack -> [Place] in
+            let turn = stack.prefix { StallReport.Callout(symbol: $0.symbol) == nil }
+                .filter { $0.isInlined != true && ($0.isWritten || Self.forwardsClosure($0)) }
+            // A turn without the app's code (a system library's own timer) is identified by all of its functions.
+            let inApp = turn.contains(where: \.isInApp) ? turn.filter(\.isInApp) : turn
+            return inApp.map { frame in
+                if let function = frame.function { return Place(name: function, isFunction: true) }
+                let image = frame.image.map { report.images[$0] }
+                return Place(name: "\(image?.buildID ?? image?.name ?? "")+\(frame.offset)", isFunction: false)
+            }
+        }
+        // Else all stalls without a path would be repeats of each other.
+        let hasPath = paths.contains { !Self.normalise($0).isEmpty }
         self.init(
-            loop: report.loop.kind, sort: Self.sort(of: report),
-            paths: stacks.map { stack in
-                let turn = stack.prefix { StallReport.Callout(symbol: $0.symbol) == nil }
-                    .filter { $0.isInlined != true && ($0.isWritten || Self.forwardsClosure($0)) }
-                // A turn without the app's code (a system library's own timer) is identified by all of its functions.
-                let inApp = turn.contains(where: \.isInApp) ? turn.filter(\.isInApp) : turn
-                return inApp.map { frame in
-                    if let function = frame.function { return Place(name: function, isFunction: true) }
-                    let image = frame.image.map { report.images[$0] }
-                    return Place(name: "\(image?.buildID ?? image?.name ?? "")+\(frame.offset)", isFunction: false)
-                }
-            },
-            weights: weights.count == samples.count ? weights : nil
+            loop: report.loop.kind, sort: Self.sort(of: report) + (hasPath ? [] : Self.traits(of: report)),
+            paths: paths, weights: weights.count == samples.count ? weights : nil
         )
     }
 }

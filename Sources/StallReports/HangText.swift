@@ -16,6 +16,10 @@ package struct HangText {
         var activity: String
         var frames: [StallReport.Frame]
         var lock: StallReport.Lock?
+        /// Why the app's code may be on the stack unseen, empty if the reason is not known; `nil` for a whole stack.
+        var gap: String?
+        /// Whether it surely has nothing to do.
+        var isIdle: Bool
 
         /// Whether it explains the hang: the others wait for work.
         var isNotable: Bool { !frames.isEmpty || lock?.owners.isEmpty == false }
@@ -34,22 +38,32 @@ package struct HangText {
                 lines.append("    … \(thread.frames.count - Self.maximumFrames) more")
             }
         }
-        let rest = threads.filter { !$0.isNotable }.map(\.description.inWords)
+        let others = threads.filter { !$0.isNotable }
+        let rest = others.filter { $0.gap == nil }.map(\.description.inWords)
         if !rest.isEmpty { lines.append("in no code of the app: \(rest.joined(separator: ", "))") }
+        let unseen = others.compactMap { thread in
+            thread.gap.map { thread.description.inWords + ($0.isEmpty ? "" : " (\($0))") }
+        }
+        if !unseen.isEmpty { lines.append("not captured, or not to the end: \(unseen.joined(separator: ", "))") }
         if let omitted = report.omittedThreads { lines.append("not captured, because there are too many: \(omitted)") }
         let tasks = tasks
         if notable.isEmpty {
+            let isIdle =
+                others.allSatisfy(\.isIdle) && report.omittedThreads == nil
+                && report.tasks?.tasks.contains { $0.wait == nil } != true
             lines.append(
-                "No thread is in the app's code or waits for a lock: the main actor and the task pool have nothing to do."
-                    + (tasks.isEmpty ? Self.guess : ""))
+                isIdle
+                    ? "No thread is in the app's code or waits for a lock: the main actor and the task pool likely "
+                        + "have nothing to do." + (tasks.isEmpty ? Self.guess : "")
+                    : "No thread is known to be in the app's code, or to wait for a lock that another thread holds.")
         }
         lines += tasks
         return lines
     }
 
     private static let guess =
-        " A task waits for something that has not come, such as a continuation that was never resumed, a stream that never "
-        + "ends, or an answer."
+        " A task may wait for something that has not come, such as a continuation that was never resumed, a stream "
+        + "that never ends, or an answer."
 
     /// What the tasks in the app's code wait for, to the end of each chain; without those that such a task awaits.
     private var tasks: [String] {
@@ -68,18 +82,23 @@ package struct HangText {
 
     private var mainThread: DescribedThread? {
         guard let description = report.loop.thread else { return nil }
-        let stack = report.samples.last { $0.stack != nil }?.stack
+        let sample = report.samples.last { $0.stack != nil } ?? report.samples.last
         var thread = StallReport.OtherThread(thread: description)
-        (thread.stack, thread.threadState) = (stack, report.samples.last?.threadState)
+        (thread.stack, thread.threadState) = (sample?.stack, report.samples.last?.threadState)
+        thread.reason = sample?.reason
         (thread.systemCall, thread.lock) = (report.cause?.systemCall, report.cause?.lock)
         return describe(thread)
     }
 
     private func describe(_ thread: StallReport.OtherThread) -> DescribedThread {
-        DescribedThread(
+        let frames = thread.stack.map(report.provenFrames) ?? []
+        let owner = StallReport.LockOwner(thread: thread.thread, stack: thread.stack, isRunning: false)
+        let waits = thread.threadState == .blocked && (thread.lock == nil || report.isIdle(owner))
+        let gap = thread.stack == nil ? thread.reason ?? "" : thread.reason
+        return DescribedThread(
             description: thread.thread, activity: thread.activity, frames: thread.stack.map(appFrames) ?? [],
-            lock: thread.lock
-        )
+            lock: thread.lock, gap: gap,
+            isIdle: gap == nil && waits && !frames.contains { $0.isDependency == true && $0.kind != .asyncCaller })
     }
 
     /// The app's functions on a stack, innermost first, without those that only start the program or its tests.

@@ -56,13 +56,25 @@ extension StallReport {
         if stacks.count < original.stacks.count || tasks?.fault(stacks: stacks.count) != nil { tasks = nil }
         guard let fault else {
             // The cause's sentence names functions, targets and labels: those that are left.
-            nameCause(since: original)
+            if !nameCause(since: original), cause?.summary == original.cause?.summary, differs(from: original) {
+                cause?.summary = Self.redactedCause
+            }
             return nil
         }
         // A mistake in the closure must not expose what it was meant to remove.
         self = original
         removeAllButTimes()
         return fault
+    }
+
+    /// Stands for a sentence that cannot be written anew from the report's other fields.
+    private static let redactedCause = "Why it took so long is left out: the report was redacted."
+
+    /// Whether anything is not the same that the cause's sentence may name.
+    private func differs(from original: StallReport) -> Bool {
+        var other = original
+        (other.metadata, other.process) = (metadata, process)
+        return self != other
     }
 
     /// Keeps only what identifies the stall.
@@ -78,18 +90,27 @@ extension StallReport {
         pool?.actor = nil
         replaceTargets { _ in nil }
         replaceLockLabels { _ in nil }
+        for index in (cause?.lock?.owners ?? []).indices {
+            cause?.lock?.owners[index].thread.name = nil
+            cause?.lock?.owners[index].thread.context = nil
+        }
         removeObservations()
-        nameCause(since: original)
+        if !nameCause(since: original) { cause?.summary = Self.redactedCause }
     }
 
     /// Removes the list of Swift tasks, whose actors and executors have the names of their classes.
-    public mutating func removeTasks() { tasks = nil }
+    ///
+    /// Of an overdue operation, it removes the executors for which it waits.
+    public mutating func removeTasks() {
+        tasks = nil
+        for index in (waits ?? []).indices { waits?[index].executor = nil }
+    }
 
     /// Replaces what system calls act on: paths, addresses of sockets, descriptors, times.
     ///
     /// The calls are those of the stalled thread, of the owners of locks, of the other threads, and of the processes that a
     /// call waits for. A file that is paged in and a descriptor that is always readable are targets, too.
-    /// ``Cause/summary`` names targets; in the configuration's `redact` it is written anew.
+    /// ``Cause/summary`` names targets; in the configuration's `redact` it is written anew, or left out.
     ///
     /// - Parameter replacement: Returns the text to put in a target's place; `nil` removes it.
     public mutating func replaceTargets(with replacement: (_ target: String) -> String?) {
@@ -109,7 +130,7 @@ extension StallReport {
     /// Replaces the labels of locks: of dispatch queues, and of stdio streams.
     ///
     /// The locks are those for which the stalled thread, the owners of locks and the other threads wait.
-    /// ``Cause/summary`` names labels; in the configuration's `redact` it is written anew.
+    /// ``Cause/summary`` names labels; in the configuration's `redact` it is written anew, or left out.
     ///
     /// - Parameter replacement: Returns the text to put in a label's place; `nil` removes it.
     public mutating func replaceLockLabels(with replacement: (_ label: String) -> String?) {

@@ -1,5 +1,6 @@
 extension StallReport {
-    /// What waited for a loop during a stall, as far as the looks at it show: it may be more, and is never less.
+    /// What waited for a loop during a stall, as far as the looks at it show, and the operations in progress, which may
+    /// not have needed it.
     ///
     /// What came after the last look is not known.
     package struct Victims: Codable, Sendable, Equatable {
@@ -28,7 +29,8 @@ extension StallReport {
         package var laterTurns: Int?
         /// How long these turns took in all, in milliseconds.
         package var laterTurnsMilliseconds: Double?
-        /// For how long timers and items waited, and operations were in progress during the stall: the sum, in milliseconds.
+        /// For how long timers and items waited, and operations were in progress from its begin to the last look: the
+        /// sum, in milliseconds.
         package var totalWaitMilliseconds: Double
         /// What is not known, each with its reason; `nil` if nothing is missing.
         package var missing: [String]?
@@ -59,23 +61,29 @@ extension StallReport {
             let noun = items == 1 ? "item of the main queue, for" : "items of the main queue, the first for"
             parts.append("\(least)\(items) \(noun) \(wait) or longer")
         }
-        if let operations = victims.operations {
-            let names = (victims.operationNames ?? []).joined(separator: ", ")
-            let known = names.isEmpty ? "" : " (\(names))"
-            parts.append("\(operations) \(operations == 1 ? "operation" : "operations") in flight\(known)")
-        }
         let owners = cause?.lock?.isDeadlock == true ? cause?.lock?.owners ?? [] : []
         // The last one owns what the one before it waits for.
         if owners.count > 1, owners.last?.thread.id == loop.thread?.id {
             parts.append(owners[owners.count - 2].thread.inWords)
         }
+        var known = parts.isEmpty ? [] : ["Waited for it: " + parts.joined(separator: "; ")]
         if parts.isEmpty, victims.missing == nil {
             let item = omitsItems ? "later main-queue item" : "main-queue item"
-            let counted = [victims.timers.map { _ in "timer" }, victims.mainQueueItems.map { _ in item }]
-            let words = counted.compactMap(\.self).joined(separator: ", ")
-            return "No \(words)\(words.isEmpty ? "" : " or ")operation waited for it\(after(victims))"
+            let counted = [
+                victims.timers.map { _ in "timer" }, victims.mainQueueItems.map { _ in item },
+                victims.operations == nil ? "operation" : nil,
+            ].compactMap(\.self)
+            if let last = counted.last {
+                let others = counted.dropLast().joined(separator: ", ")
+                known = ["No \(others)\(others.isEmpty ? "" : " or ")\(last) waited for it"]
+            }
         }
-        let known = parts.isEmpty ? [] : ["Waited for it: " + parts.joined(separator: "; ")]
+        // One of them may be what stalls the loop, and others may not need it.
+        if let operations = victims.operations {
+            let names = (victims.operationNames ?? []).joined(separator: ", ")
+            let verb = operations == 1 ? "operation was" : "operations were"
+            known.append("\(operations) \(verb) in flight\(names.isEmpty ? "" : " (\(names))")")
+        }
         let unknown = (victims.missing ?? []).map { "not known: \($0)" }
         let text = (known + unknown).joined(separator: "; ") + after(victims)
         return (text.prefix(1).uppercased() + text.dropFirst()).withoutControls

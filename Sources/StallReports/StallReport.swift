@@ -213,7 +213,8 @@ extension StallReport {
     /// One sentence that names the loop, the duration, the culprit and the function that held it up.
     package var headline: String { (title + blame() + poolInWords).withoutControls }
 
-    private var title: String {
+    /// The words of the headline before the culprit.
+    package var title: String {
         "\(pool?.subject(loop.label) ?? loop.label) \(verb) \(leastInWords)\(durationMilliseconds.whole) ms"
     }
 
@@ -225,15 +226,29 @@ extension StallReport {
         if let culprit {
             // A function that had no CPU, or no thread of a pool, is not to blame.
             var lead = (culprit.shareInWords.map { ", \($0) of it" } ?? "") + " in"
-            if kind == .starvation {
-                // Of a task executor one thread is captured.
-                lead = loop.kind == .taskExecutor ? ": one of its threads was in" : ": its threads were in"
-            }
+            if kind == .starvation { lead = ": \(threadsInCulprit) in" }
             if lacksCPU { lead = " without a CPU, while it was in" }
             text = "\(lead) \(code(culprit.function))\(place)"
         }
         if let callout { text += " (\(callout.inWords))" }
         return text + (heldUpBy.map { ", held up by \(code($0))" } ?? "")
+    }
+
+    /// How many of a pool's threads were in the culprit's function, with the verb.
+    private var threadsInCulprit: String {
+        let counts = samples.map { sample in
+            (sample.workers ?? []).reduce(into: (inside: 0, all: 0)) { counts, group in
+                let frames = group.stack.map { provenFrames(ofStack: $0) } ?? []
+                counts.all += group.threads.count
+                if frames.contains(where: { $0.function == culprit?.function }) { counts.inside += group.threads.count }
+            }
+        }
+        // Of a task executor, one thread is captured; a report without its stacks has no count.
+        guard loop.kind != .taskExecutor, let (inside, all) = counts.last(where: { $0.inside > 0 }), all > 1 else {
+            return "one of its threads was"
+        }
+        if inside == all { return "its threads were" }
+        return "\(inside) of its \(all) threads \(inside == 1 ? "was" : "were")"
     }
 
     /// Whether the turn would have been below the threshold with a CPU, as far as that is likely.

@@ -180,7 +180,8 @@ package struct TaskGraph {
             case .custom: "executor \(object)"
             }
         guard let thread = executor.thread else {
-            return executor.kind == .task ? name : "\(name), which no thread runs now"
+            // Which thread runs it may only not be known.
+            return executor.kind == .task ? name : "\(name), which no thread is known to run"
         }
         guard let task = runs[thread] else { return "\(name) on \(doing(thread))" }
         return "\(name), which runs \(place(of: list.tasks[task])) on \(doing(thread))"

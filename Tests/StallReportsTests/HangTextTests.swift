@@ -28,7 +28,9 @@ import Testing
     /// A report whose main thread is in no code of the app.
     private func idle() throws -> StallReport {
         var report = try StallReport.literal()
-        report.samples = []
+        report.stacks.append([])
+        report.samples = [report.samples[0]]
+        report.samples[0].stack = report.stacks.count - 1
         report.cause = nil
         return report
     }
@@ -78,6 +80,31 @@ import Testing
         let lines = HangText(report).lines
         #expect(lines.first == "in no code of the app: thread 4700 \"notes\", thread 1")
         #expect(lines.last?.contains("a continuation that was never resumed") == true)
+    }
+
+    @Test func `a thread without a whole stack may be in the app's code`() throws {
+        var report = try idle()
+        report.samples = []
+        var cut = thread(8, functions: [], &report)
+        cut.reason = "cut short"
+        report.otherThreads = [.init(thread: .init(id: 7), reason: "refused"), cut]
+        let lines = HangText(report).lines
+        #expect(
+            lines.first
+                == "not captured, or not to the end: thread 4700 \"notes\", thread 7 (refused), thread 8 (cut short)")
+        #expect(!lines.contains { $0.contains("nothing to do") || $0.contains("in no code") })
+    }
+
+    @Test func `a thread that waits for a lock without a known owner has something to do`() throws {
+        var report = try idle()
+        report.otherThreads = [
+            thread(1, lock: .init(kind: .dispatchSemaphore, isDeadlock: false, owners: []), &report)
+        ]
+        #expect(!HangText(report).lines.contains { $0.contains("nothing to do") })
+        report.otherThreads = [thread(1, functions: [], &report)]
+        #expect(HangText(report).lines.contains { $0.contains("nothing to do") })
+        report.otherThreads?[0].threadState = .running
+        #expect(!HangText(report).lines.contains { $0.contains("nothing to do") })
     }
 
     @Test func `the main thread has the report's stack and lock`() throws {

@@ -45,7 +45,7 @@ import Testing
         #expect(report.headline == title, "a CPU alone would not have helped")
         (report.kind, report.callout, report.loop.label) = (.starvation, nil, "tasks")
         report.cause?.kind = .lock
-        let held = "its threads were in NoteStore.save(_:), held up by writeWAL() (WAL.swift:7)"
+        let held = "one of its threads was in NoteStore.save(_:), held up by writeWAL() (WAL.swift:7)"
         #expect(report.headline == "tasks kept work waiting for 812 ms: \(held)")
         report.state = .ongoing
         #expect(report.headline.hasPrefix("tasks has kept work waiting for 812 ms"))
@@ -56,9 +56,20 @@ import Testing
         var report = try StallReport.literal()
         (report.kind, report.callout, report.cause) = (.starvation, nil, nil)
         (report.loop.label, report.loop.kind, report.loop.priorities) = ("tasks", .cooperativePool, ["medium"])
-        let place = "its threads were in NoteStore.save(_:)"
+        var place = "one of its threads was in NoteStore.save(_:)"
         #expect(report.headline == "tasks kept work of medium priority waiting for 812 ms: \(place)")
         #expect(try StallReport(jsonData: report.jsonData()) == report)
+        let threads = [1, 2, 3, 4, 5].map { (id: Int32) in StallReport.ThreadDescription(id: id) }
+        report.stacks.append([0])
+        let other = report.stacks.count - 1
+        for (count, words) in [(1, "1 of its 5 threads was"), (2, "2 of its 5 threads were"), (5, "its threads were")] {
+            report.samples[0].workers = [
+                .init(stack: 0, threads: Array(threads.prefix(count))),
+                .init(stack: other, threads: Array(threads.dropFirst(count))),
+            ]
+            place = "\(words) in NoteStore.save(_:)"
+            #expect(report.headline == "tasks kept work of medium priority waiting for 812 ms: \(place)")
+        }
         (report.loop.priorities, report.state) = (["high", "medium"], .ongoing)
         #expect(report.headline == "tasks has kept work of high or medium priority waiting for 812 ms: \(place)")
         (report.loop.label, report.loop.kind, report.loop.priorities) = ("io", .taskExecutor, nil)
@@ -348,8 +359,38 @@ import Testing
         #expect(fault == nil)
         #expect(!String(decoding: report.jsonData(), as: UTF8.self).contains("secret"))
         #expect(report.cause?.systemCall?.target == "a path")
+        broken.cause?.lock?.owners[0].thread.name = "secret"
         #expect(broken.redact { $0.durationMilliseconds = -1 } != nil)
         #expect(!String(decoding: broken.jsonData(), as: UTF8.self).contains("secret"))
+    }
+
+    /// A pool's sentence, and that of an operation, are not made of the cause's fields alone.
+    @Test(arguments: [.overdue, .starvation] as [StallKind])
+    func `what cannot be written anew without what was removed is left out`(kind: StallKind) throws {
+        let call = StallReport.SystemCall(number: 0, name: "read", target: "/secret/a")
+        var cause = cause(.io, onCPU: 0, blocked: 500)
+        cause.summary = "load() runs on thread 7, which waits in read(/secret/a)."
+        var report = try report(cause)
+        report.kind = kind
+        report.cause?.summary = cause.summary
+        report.otherThreads = [.init(thread: .init(id: 7), systemCall: call)]
+        var (broken, unchanged) = (report, report)
+        #expect(report.redact { $0.replaceTargets { _ in nil } } == nil)
+        #expect(!String(decoding: report.jsonData(), as: UTF8.self).contains("secret"))
+        #expect(report.cause?.summary == "Why it took so long is left out: the report was redacted.")
+        #expect(broken.redact { $0.durationMilliseconds = -1 } != nil)
+        #expect(!String(decoding: broken.jsonData(), as: UTF8.self).contains("secret"))
+        #expect(unchanged.redact { ($0.metadata, $0.process.hostname) = ([:], "") } == nil)
+        #expect(unchanged.cause?.summary == cause.summary)
+    }
+
+    @Test func `an overdue operation does not name an executor that was removed`() throws {
+        var report = try report(cause(.unknown, onCPU: 0, blocked: 500))
+        report.kind = .overdue
+        report.cause?.summary = "load() awaits actor Secret."
+        report.waits = [.init(kind: .executor, executor: "Secret")]
+        #expect(report.redact { $0.removeTasks() } == nil)
+        #expect(!String(decoding: report.jsonData(), as: UTF8.self).contains("Secret"))
     }
 
     @Test func aSentenceOfTheAppsOwnIsKept() throws {

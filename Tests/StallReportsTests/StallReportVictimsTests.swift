@@ -47,7 +47,15 @@ import Testing
         #expect(
             text
                 == "Waited for it: a timer, 2.1 s late; 14 items of the main queue, the first for 1.9 s or longer; "
-                + "3 operations in flight (GET /feed, POST /notes)")
+                + "3 operations were in flight (GET /feed, POST /notes)")
+    }
+
+    /// One may be what stalls the loop.
+    @Test func `an operation in flight is not said to wait`() throws {
+        #expect(
+            try words { $0.operations = 1 } == "No timer or main-queue item waited for it; 1 operation was in flight")
+        let alone = try words { ($0.timers, $0.mainQueueItems, $0.operations) = (nil, nil, 2) }
+        #expect(alone == "2 operations were in flight")
     }
 
     @Test func skippedFiringsAreSaid() throws {
@@ -63,7 +71,9 @@ import Testing
         let two = try words { victims in
             (victims.operations, victims.laterTurns, victims.laterTurnsMilliseconds) = (1, 2, 1_240)
         }
-        #expect(two == "Waited for it: 1 operation in flight; 2 turns of 1.2 s came right after it")
+        #expect(
+            two == "No timer or main-queue item waited for it; 1 operation was in flight; "
+                + "2 turns of 1.2 s came right after it")
         let short = try words { ($0.laterTurns, $0.laterTurnsMilliseconds) = (1, 1.9) }
         #expect(short?.hasSuffix("operation waited for it") == true, "any turn may have one right before it")
     }

@@ -63,7 +63,7 @@ import Testing
             (.group, 6, "awaits a child task that was not read"),
             (.executor, nil, "awaits an executor that is not known"),
             (.executor, 0, "awaits the main actor on thread 92, which is on a CPU or ready to run"),
-            (.executor, 1, "awaits executor Loop, which no thread runs now"),
+            (.executor, 1, "awaits executor Loop, which no thread is known to run"),
             (.executor, 2, "awaits a thread of task executor Workers"),
         ] as [(TaskList.Wait, UInt64?, String)])
     func `each wait has its words`(wait: TaskList.Wait, target: UInt64?, words: String) throws {

@@ -18,6 +18,8 @@ struct HealthVerdict: Equatable {
         case ended
         /// It is in another namespace of process ids.
         case hidden
+        /// It is of another machine, whose monotonic clock is another one.
+        case otherHost
         /// Another one than the process with this id, whose health file it shares.
         case other(Int32)
     }
@@ -30,9 +32,13 @@ struct HealthVerdict: Equatable {
     /// The age that a record may have besides, in milliseconds: captures of a stall, a disk, a busy machine.
     private static let patience = 2_000.0
 
-    /// Judges the record of a process; `now` is in milliseconds of CLOCK_MONOTONIC.
-    init(_ record: HealthRecord, at now: UInt64, _ process: Process) {
+    /// Judges the record of a process; `now` is in milliseconds of CLOCK_MONOTONIC, `wall` the time of the wall clock.
+    init(
+        _ record: HealthRecord, at now: UInt64, _ process: Process,
+        wall: Timestamp = Timestamp(wallClockNanoseconds: wallClockNow())
+    ) {
         let pid = record.process.pid
+        let wallAge = (Double(wall.microsecondsSince1970) - Double(record.checkedAt.microsecondsSince1970)) / 1_000
         let obstacle: String? =
             switch process {
             case .ended: "process \(pid), which wrote the record, has ended: start the program again"
@@ -42,12 +48,16 @@ struct HealthVerdict: Equatable {
                 "process \(pid) is frozen with its cgroup: thaw the cgroup, or unpause the container"
             case .other(let pid):
                 "another process has written the health file of process \(pid): give each program a file of its own"
-            case .running, .hidden: nil
+            case .otherHost where abs(wallAge) > Self.longestAge(of: record):
+                "the record was written on another machine, "
+                    + (wallAge < 0 ? "in the future: " : "\(wallAge.duration) ago: ")
+                    + "the process may not run"
+            case .running, .hidden, .otherHost: nil
             }
         if let obstacle {
             status = .cannotTell
             sentence = obstacle
-        } else if record.state != .stopped, Self.isStale(record, at: now) {
+        } else if record.state != .stopped, process != .otherHost, Self.isStale(record, at: now) {
             status = .stuck
             sentence =
                 "the monitor of process \(pid) has not looked for \(Self.age(of: record, at: now).duration): "
@@ -60,7 +70,11 @@ struct HealthVerdict: Equatable {
 
     /// Whether a record is out of date, so that its states mean nothing; `now` is in milliseconds of CLOCK_MONOTONIC.
     static func isStale(_ record: HealthRecord, at now: UInt64) -> Bool {
-        age(of: record, at: now) > intervals * (record.intervalMilliseconds ?? 0) + patience
+        age(of: record, at: now) > longestAge(of: record)
+    }
+
+    private static func longestAge(of record: HealthRecord) -> Double {
+        intervals * (record.intervalMilliseconds ?? 0) + patience
     }
 
     private static func age(of record: HealthRecord, at now: UInt64) -> Double {
@@ -75,7 +89,7 @@ extension HealthVerdict.Process {
         let own = ProcessIdentity.current()
         if let bootID = process.bootID, let own, own.bootID != bootID {
             // A file that hosts share may be another host's.
-            return process.hostname ?? ProcessIdentity.ownHost == ProcessIdentity.ownHost ? .ended : .hidden
+            return process.hostname ?? ProcessIdentity.ownHost == ProcessIdentity.ownHost ? .ended : .otherHost
         }
         var pid = process.pid
         if case .process(let given) = target {

@@ -79,8 +79,8 @@ struct PolledProcess {
 
     /// Returns the share of the time between two answers that a loop has spent in turns; `nil` if it is not known.
     static func busy(from first: LoopStatistics?, to second: LoopStatistics) -> Double? {
-        // A loop that is watched anew begins at 0.
-        guard let first, second.watchedTime > first.watchedTime else { return nil }
+        // A heartbeat's turns are its waits. A loop that is watched anew begins at 0.
+        guard let first, second.utilization != nil, second.watchedTime > first.watchedTime else { return nil }
         func busyTime(_ loop: LoopStatistics) -> Duration { loop.busyTime + (loop.currentTurn ?? .zero) }
         return min(max((busyTime(second) - busyTime(first)) / (second.watchedTime - first.watchedTime), 0), 1)
     }

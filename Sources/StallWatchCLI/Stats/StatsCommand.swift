@@ -64,12 +64,14 @@ struct StatsCommand: ParsableCommand {
 
     private static func cells(_ loop: LoopStatistics) -> [String] {
         let isWatched = loop.watchedTime > .zero
+        // A heartbeat's turns are its waits.
+        let busy = isWatched && loop.utilization != nil ? loop.busyTime / loop.watchedTime : nil
         func latency(_ quantile: Double) -> String {
             loop.turns > 0 ? loop.turnDuration(quantile: quantile).map { "< " + $0.text } ?? "> 4.8 h" : "-"
         }
         return [
             loop.label, loop.watchedTime.text, String(loop.turns),
-            isWatched ? (loop.busyTime / loop.watchedTime * 100).fixed(1) + " %" : "-", latency(0.5), latency(0.99),
+            busy.map { ($0 * 100).fixed(1) + " %" } ?? "-", latency(0.5), latency(0.99),
             latency(1), String(loop.stalls), isWatched ? loop.stallsPerHour.fixed(2) : "-", loop.stallTime.text,
         ]
     }

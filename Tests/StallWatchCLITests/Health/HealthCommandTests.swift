@@ -71,7 +71,7 @@ import Testing
         // A file that hosts share.
         let other = try HealthVerdict.Process.of(
             record(.ok) { ($0.process.bootID, $0.process.hostname) = ("earlier", "another-host") }, at: .file("health"))
-        #expect(other == .hidden)
+        #expect(other == .otherHost)
     }
 
     @Test func `a record of another container is judged by its age`() throws {
@@ -201,6 +201,21 @@ import Testing
         #expect(verdict(record(.ok, interval: 200), at: 102_601).status == 1)
         #expect(verdict(record(.starting), at: 200_000).status == 1)
         #expect(verdict(record(.stopped), at: 200_000).status == 2, "a monitor that was stopped is not stuck")
+    }
+
+    /// The monotonic clocks of two machines have nothing in common.
+    @Test func `a record of another machine is judged by the wall clock`() {
+        func status(_ state: HealthState, checkedAt: UInt64, wallSeconds: Int64) -> Int32 {
+            HealthVerdict(
+                record(state, checkedAt: checkedAt), at: 100_500, .otherHost,
+                wall: Timestamp(microsecondsSince1970: wallSeconds * 1_000_000)
+            ).status.rawValue
+        }
+        #expect(status(.ok, checkedAt: .max / 2, wallSeconds: 86_400) == 2)
+        #expect(status(.ok, checkedAt: 100_000, wallSeconds: -60) == 2)
+        #expect(status(.stalled, checkedAt: 100_000, wallSeconds: 86_400) == 2)
+        #expect(status(.ok, checkedAt: 1, wallSeconds: 4) == 0, "it is fresh")
+        #expect(status(.stalled, checkedAt: 1, wallSeconds: 4) == 1)
     }
 
     @Test func `a record of the future is fresh`() {

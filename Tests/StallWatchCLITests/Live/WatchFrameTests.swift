@@ -90,6 +90,7 @@ import TextOutput
             var loop = LoopStatistics(label: "main")
             (loop.busyTime, loop.watchedTime) = (.milliseconds(busy), .milliseconds(watched))
             loop.currentTurn = turn.map { .milliseconds($0) }
+            loop.utilization = 0.5
             return loop
         }
         #expect(PolledProcess.busy(from: state(9_000, 10_000), to: state(9_250, 11_000)) == 0.25)
@@ -98,6 +99,9 @@ import TextOutput
         // A loop that was removed and watched again.
         #expect(PolledProcess.busy(from: state(9_000, 10_000), to: state(1, 500)) == nil)
         #expect(PolledProcess.busy(from: nil, to: state(1, 10)) == nil)
+        var heartbeats = state(9_250, 11_000)
+        heartbeats.utilization = nil
+        #expect(PolledProcess.busy(from: state(9_000, 10_000), to: heartbeats) == nil, "its turns are waits")
     }
 }
 

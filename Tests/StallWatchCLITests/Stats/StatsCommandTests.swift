@@ -12,6 +12,7 @@ import Testing
           "reportsRemoved": 0, "reportsRecovered": 0, "failedWrites": 1, "lastWriteError": "no space",
           "loops": [
             { "label": "main", "watchedSeconds": 1800, "turns": 100, "busySeconds": 18, "stalls": 3, "stallSeconds": 1.5,
+              "utilization": 0.01,
               "thresholdMilliseconds": 120,
               "lateTimers": 2, "longestTimerDelayMilliseconds": 640,
               "latency": [ { "belowMicroseconds": 1000, "turns": 98 }, { "belowMicroseconds": 500000, "turns": 2 } ] }
@@ -37,7 +38,7 @@ import Testing
         #expect(
             result.output == """
                 loop    watched  turns   busy     p50     p99       max  stalls  per hour  stalled
-                idle  1 min 0 s      0  0.0 %       -       -         -       0      0.00     0 ms
+                idle  1 min 0 s      0      -       -       -         -       0      0.00     0 ms
                 main  1 h 0 min    200  1.0 %  < 2 ms  < 2 ms  < 500 ms       4      4.00   2.00 s
 
                 turns of main  count

@@ -16,7 +16,8 @@ struct OperationsInFlight: Equatable, Sendable {
 /// What waits for a loop while a turn of it goes on, by looks at it (a pure value).
 ///
 /// Nothing is asked in a turn, and after its end the loop has served what waited. So a timer that is due at the last look waited
-/// until the end; an item of the main queue, from the look that first saw it; what came after the last look is not known.
+/// until the end; an item of the main queue, from the look that first saw it; what came after the last look is not known,
+/// nor how long operations went on.
 struct VictimLog {
     struct Look {
         /// In monotonic nanoseconds.
@@ -66,7 +67,8 @@ struct VictimLog {
         }
         for arrival in arrivals { total += Double(since(arrival.time)) * Double(arrival.count) }
         let operations = last.operations
-        total += Double(operations.age) + Double(since(last.time)) * Double(operations.count)
+        // They may have ended right after the look.
+        total += Double(operations.age)
         var victims = StallReport.Victims(totalWaitMilliseconds: (total / 1e6).toThousandths)
         victims.timers = timers?.count
         victims.longestTimerDelayMilliseconds = timers?.map { since($0.due) }.max().map { milliseconds($0) }

@@ -6,12 +6,23 @@ import Synchronization
 /// Makes health records of the watchdog's readings and of the sentences of the reports, for any thread.
 final class HealthSource: Sendable {
     private struct Memory {
-        var stalls: [String: StallReport] = [:]
+        /// The newest reports of ongoing stalls by id, each with the stall's begin in monotonic nanoseconds: several
+        /// loops may have one label.
+        var stalls: [String: (report: StallReport, start: UInt64)] = [:]
         var lastStall: HealthRecord.Stall?
         /// Whether all loops have made progress at once.
         var hasProgressed = false
         /// The last record; before the first, one that says when this was created.
         var last: HealthRecord
+
+        /// The report of a loop's ongoing stall; `nil` if only other loops with its label have one.
+        func report(of loop: LoopProgress) -> StallReport? {
+            func distance(_ start: UInt64) -> UInt64 { Int64(bitPattern: start &- loop.since).magnitude }
+            return stalls.values.filter { $0.report.loop.label == loop.label && distance($0.start) <= Self.tolerance }
+                .min { distance($0.start) < distance($1.start) }?.report
+        }
+        /// How far the begin in a report may be from that of the reading, in nanoseconds: clocks are read after the look.
+        private static let tolerance: UInt64 = 1_000_000_000
     }
     private let memory: Mutex<Memory>
     private let process: HealthRecord.Process
@@ -31,17 +42,22 @@ final class HealthSource: Sendable {
     }
 
     /// Keeps what the newest report of a stall says; saturated, spinning or with an overdue operation, it progresses.
-    func store(_ report: StallReport) {
+    func store(
+        _ report: StallReport, now: (monotonic: UInt64, wall: UInt64) = (monotonicNow(), wallClockNow())
+    ) {
         guard !report.kind.isPeriod, report.kind != .overdue else { return }
         var outline = report
         // The sentence needs none of them.
         outline.removeObservations()
         memory.withLock { memory in
             if report.state == .ongoing {
-                memory.stalls[report.loop.label] = outline
+                // Kept from the first report on: the wall clock may be set meanwhile.
+                let age = now.wall / 1_000 &- UInt64(clamping: report.startedAt.microsecondsSince1970)
+                let start = memory.stalls[report.id]?.start ?? now.monotonic &- age &* 1_000
+                memory.stalls[report.id] = (outline, start)
             } else {
                 memory.lastStall = HealthRecord.Stall(outline)
-                if memory.stalls[report.loop.label]?.id == report.id { memory.stalls[report.loop.label] = nil }
+                memory.stalls[report.id] = nil
             }
         }
     }
@@ -68,7 +84,7 @@ final class HealthSource: Sendable {
                     HealthRecord.LoopHealth(label: loop.label, state: loop.state, since: timestamp(loop.since))
                 },
                 omittedLoops: max(loops.count - Self.maximumLoops, 0),
-                stall: stalled.map { HealthRecord.Stall(ongoing: $0, memory.stalls[$0.label], at: reading.time) }
+                stall: stalled.map { HealthRecord.Stall(ongoing: $0, memory.report(of: $0), at: reading.time) }
                     ?? memory.lastStall
             )
             memory.last = record

@@ -138,7 +138,9 @@ final class LatestStalls: Sendable {
                 stalls[known] = summary
             } else {
                 stalls.insert(summary, at: stalls.firstIndex { $0.startedAt <= summary.startedAt } ?? stalls.count)
-                if stalls.count > Self.limit { stalls.removeLast() }
+                // What still lasts is of interest, however old it is.
+                let over = stalls.lastIndex { !$0.isOngoing } ?? stalls.count - 1
+                if stalls.count > Self.limit { stalls.remove(at: over) }
             }
         }
     }

@@ -152,13 +152,14 @@ function sentence(stall) {
   const verbs = { saturation: [" was saturated for ", " has been saturated for "], spinning: [" spun for ", " has been spinning for "],
     modeStarvation: [" let its default mode wait for ", " has let its default mode wait for "],
     notRun: [" was not run for ", " has not been run for "],
-    starvation: [" kept work waiting for ", " has kept work waiting for "], overdue: [" took ", " has not ended after "],
+    starvation: [" kept some work waiting for ", " has kept some work waiting for "], overdue: [" took ", " has not ended after "],
     pinned: [" had a pinned thread for ", " has had a pinned thread for "] };
   const verb = verbs[text(stalls.kind[stall])] || [" stalled for ", " stalled and has not come back after "];
   let words = loop.label + verb[text(stalls.state[stall]) === "ended" ? 0 : 1] + duration(stalls.duration[stall]);
   const isWithoutCPU = ["cpuContention", "throttled"].includes(causeOf(stall)) && text(stalls.confidence[stall]) !== "possible"
     && stalls.onCPU[stall] + stalls.blocked[stall] < stalls.threshold[stall];
-  const threads = loop.kind === "taskExecutor" ? ": one of its threads was in " : ": its threads were in ";
+  // The page does not have the other threads.
+  const threads = ": one of its threads was in ";
   const lead = text(stalls.kind[stall]) === "starvation" ? threads : isWithoutCPU ? " without a CPU, while it was in " : " in ";
   if (stalls.culprit[stall] !== null) words += lead + text(stalls.culprit[stall]);
   if (stalls.callout[stall] !== null) words += " (" + text(stalls.callout[stall]) + ")";

@@ -70,13 +70,13 @@ import Testing
         #expect(victims.mainQueueItems == 1 && victims.longestItemWaitMilliseconds == 1_000)
     }
 
-    @Test mutating func operationsAreInFlightUntilTheEnd() throws {
+    @Test mutating func operationsAreInFlightUntilTheLastLook() throws {
         var seen = look(after: 1_000, timers: nil, items: nil)
         seen.operations = OperationsInFlight(count: 2, names: ["GET /feed"], age: 1_400_000_000)
         log.add(seen)
         let victims = try #require(log.victims(until: Self.end))
         #expect(victims.operations == 2 && victims.operationNames == ["GET /feed"])
-        #expect(victims.totalWaitMilliseconds == 1_400 + 2 * 1_000)
+        #expect(victims.totalWaitMilliseconds == 1_400)
     }
 
     @Test mutating func anUnknownLayoutIsOneMissingNumber() throws {

@@ -42,6 +42,12 @@ import Testing
         return report
     }
 
+    /// Keeps a report of a stall that began at that second.
+    private func store(_ report: StallReport, since seconds: UInt64 = 3) {
+        let wall = UInt64(clamping: report.startedAt.microsecondsSince1970) * 1_000
+        source.store(report, now: (monotonic: seconds * Self.second, wall: wall))
+    }
+
     @Test(
         arguments: [
             ([], false, .starting), ([], true, .starting), ([.running], false, .ok), ([.starting], false, .starting),
@@ -88,7 +94,7 @@ import Testing
     }
 
     @Test func `a stall's sentence has the report's function and today's duration`() throws {
-        source.store(try report("a", .ongoing))
+        store(try report("a", .ongoing))
         let record = record([loop("main", .stalled, since: 3)], at: 63)
         #expect(
             record.stall
@@ -106,18 +112,30 @@ import Testing
     }
 
     @Test func `an end does not remove the sentence of the next stall`() throws {
-        source.store(try report("b", .ongoing))
-        source.store(try report("a", .ended))
-        #expect(record([loop("main", .stalled)], at: 5).stall?.report == "b")
+        store(try report("b", .ongoing))
+        store(try report("a", .ended))
+        #expect(record([loop("main", .stalled, since: 3)], at: 5).stall?.report == "b")
     }
 
     @Test func `the oldest stall comes first`() throws {
-        source.store(try report("a", .ongoing, of: "worker"))
-        source.store(try report("b", .ongoing))
+        store(try report("a", .ongoing, of: "worker"), since: 4)
+        store(try report("b", .ongoing))
         let record = record(
             [loop("idle", .running), loop("worker", .stalled, since: 4), loop("main", .stalled, since: 3)], at: 5)
         #expect(record.stall?.report == "b")
         #expect(record.loops.map(\.label) == ["main", "worker", "idle"])
+    }
+
+    @Test func `of loops with one label the oldest stall's own report counts`() throws {
+        store(try report("a", .ongoing), since: 3)
+        store(try report("b", .ongoing), since: 32)
+        let stalled = loop("main", .stalled, since: 3)
+        #expect(record([stalled], at: 33).stall?.report == "a")
+        store(try report("b", .ended), since: 32)
+        #expect(record([stalled], at: 34).stall?.report == "a")
+        store(try report("a", .ended), since: 3)
+        store(try report("c", .ongoing), since: 32)
+        #expect(record([stalled], at: 35).stall?.report == nil, "another loop's")
     }
 
     @Test func `a saturation is no stall`() throws {

@@ -8,6 +8,22 @@ import Testing
 @testable import LinuxSupport
 @testable import StallWatch
 
+@Suite struct LatestStallsTests {
+    @Test func `a stall that lasts stays, however many follow it`() throws {
+        let latest = LatestStalls()
+        for number in 0...(LatestStalls.limit + 5) {
+            var report = try StallReport.literal()
+            report.id = "\(number)"
+            report.state = number == 0 ? .ongoing : .ended
+            report.startedAt = Timestamp(microsecondsSince1970: Int64(number))
+            latest.store(report)
+        }
+        #expect(latest.current.count == LatestStalls.limit)
+        #expect(latest.current.last?.id == "0")
+        #expect(latest.current.first?.id == "\(LatestStalls.limit + 5)")
+    }
+}
+
 @Suite struct ControlServiceTests {
     private let directory = TemporaryDirectory.ofTest()
 

@@ -304,6 +304,21 @@ import TestSupport
         #expect(all[0] == Fingerprint(try #require(fixture())).text, "a stall's is kept for years")
     }
 
+    @Test func `stalls without a stack differ by their loops and waits`() throws {
+        func text(_ label: String, _ call: String) throws -> String {
+            var report = try #require(fixture())
+            report.samples = []
+            report.loop.label = label
+            var cause = StallReport.Cause.fixture(kind: .io, summary: "")
+            cause.systemCall = .init(number: 0, name: call, target: nil)
+            report.cause = cause
+            return Fingerprint(report).text
+        }
+        #expect(try text("db", "read") == text("db", "read"))
+        #expect(try text("db", "read") != text("net", "read"))
+        #expect(try text("db", "read") != text("db", "fsync"))
+    }
+
     @Test func `a guessed frame does not count`() throws {
         var report = try #require(fixture())
         let apps = report.frames.indices.filter { report.frames[$0].isInApp }
