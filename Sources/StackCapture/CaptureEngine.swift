@@ -108,7 +108,7 @@ extension CaptureFailure: CustomStringConvertible {
     /// A sentence without its period, such as "the thread has ended".
     package var description: String {
         switch self {
-        case .noSuchThread: "the thread has ended"
+        case .noSuchThread: StallReport.OtherThread.ended
         case .notBlocked, .moved: "the thread kept moving while it was read"
         case .refused(EBUSY): "another process traces the thread"
         case .refused(let error): "the system refused: \(String(cString: strerror(error)))"

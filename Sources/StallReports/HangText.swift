@@ -28,7 +28,8 @@ package struct HangText {
 
     /// The lines, without a line feed.
     package var lines: [String] {
-        let threads = [mainThread].compactMap(\.self) + (report.otherThreads ?? []).map(describe)
+        let others = (report.otherThreads ?? []).filter { $0.reason != StallReport.OtherThread.ended }
+        let threads = [mainThread].compactMap(\.self) + others.map(describe)
         let notable = threads.filter(\.isNotable)
         var lines: [String] = []
         for thread in notable.filter(\.isDeadlocked) + notable.filter({ !$0.isDeadlocked }) {
@@ -38,10 +39,10 @@ package struct HangText {
                 lines.append("    … \(thread.frames.count - Self.maximumFrames) more")
             }
         }
-        let others = threads.filter { !$0.isNotable }
-        let rest = others.filter { $0.gap == nil }.map(\.description.inWords)
+        let waiting = threads.filter { !$0.isNotable }
+        let rest = waiting.filter { $0.gap == nil }.map(\.description.inWords)
         if !rest.isEmpty { lines.append("in no code of the app: \(rest.joined(separator: ", "))") }
-        let unseen = others.compactMap { thread in
+        let unseen = waiting.compactMap { thread in
             thread.gap.map { thread.description.inWords + ($0.isEmpty ? "" : " (\($0))") }
         }
         if !unseen.isEmpty { lines.append("not captured, or not to the end: \(unseen.joined(separator: ", "))") }
@@ -49,7 +50,7 @@ package struct HangText {
         let tasks = tasks
         if notable.isEmpty {
             let isIdle =
-                others.allSatisfy(\.isIdle) && report.omittedThreads == nil
+                waiting.allSatisfy(\.isIdle) && report.omittedThreads == nil
                 && report.tasks?.tasks.contains { $0.wait == nil } != true
             lines.append(
                 isIdle
@@ -98,7 +99,7 @@ package struct HangText {
         return DescribedThread(
             description: thread.thread, activity: thread.activity, frames: thread.stack.map(appFrames) ?? [],
             lock: thread.lock, gap: gap,
-            isIdle: gap == nil && waits && !frames.contains { $0.isDependency == true && $0.kind != .asyncCaller })
+            isIdle: gap == nil && waits && !frames.contains(where: \.mayBeAtWork))
     }
 
     /// The app's functions on a stack, innermost first, without those that only start the program or its tests.
@@ -116,8 +117,12 @@ package struct HangText {
 }
 
 extension StallReport.Frame {
+    /// Whether it is code of a package, which may have something to do for the app.
+    fileprivate var mayBeAtWork: Bool { isDependency == true && kind != .asyncCaller && !startsProgram }
+
     /// Whether the function starts the program or its tests: `main`, or what the package manager generates.
     fileprivate var startsProgram: Bool {
-        function == "main" || file?.contains(".derived/") == true || symbol?.hasSuffix("_main") == true
+        function == "main" || function == "_start" || file?.contains(".derived/") == true
+            || symbol?.hasSuffix("_main") == true
     }
 }

@@ -53,6 +53,8 @@ extension StallReport {
         public var stack: Int?
         /// The reason why the stack is missing or incomplete; `nil` if it is complete.
         package var reason: String?
+        /// The reason of a thread that has ended before it was captured.
+        package static let ended = "the thread has ended"
         package var threadState: ThreadState?
         package var method: CaptureMethod?
         /// The time for which the capture kept the thread from running, in microseconds.

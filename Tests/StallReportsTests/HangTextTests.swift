@@ -76,7 +76,13 @@ import Testing
 
     @Test func `a program in which nothing runs waits for an event`() throws {
         var report = try idle()
-        report.otherThreads = [thread(1, functions: [], &report)]
+        // The code that the linker adds counts as a dependency's, as it lies elsewhere than the app's.
+        var start = StallReport.Frame(offset: "0x1", function: "_start", isInApp: false, kind: .code)
+        start.isDependency = true
+        report.frames.append(start)
+        report.stacks[report.stacks.count - 1] = [report.frames.count - 1]
+        report.otherThreads = [thread(1, functions: [], &report), .init(thread: .init(id: 2))]
+        report.otherThreads?[1].reason = "the thread has ended"
         let lines = HangText(report).lines
         #expect(lines.first == "in no code of the app: thread 4700 \"notes\", thread 1")
         #expect(lines.last?.contains("a continuation that was never resumed") == true)
