@@ -137,7 +137,7 @@ import Testing
     }
 
     /// A report whose stack shows memmove, called by `NoteStore.save(_:)`, called by `refresh()`, with `cause`'s sentence.
-    private func report(_ cause: StallReport.Cause, inner: [String] = ["memmove@GLIBC_2.14"]) throws -> StallReport {
+    func report(_ cause: StallReport.Cause, inner: [String] = ["memmove@GLIBC_2.14"]) throws -> StallReport {
         var report = try StallReport.literal()
         report.cause = cause
         report.cause?.summary = cause.sentence
@@ -166,7 +166,7 @@ import Testing
         try report(cause, inner: inner).cause?.summary
     }
 
-    private func cause(
+    func cause(
         _ kind: StallReport.CauseKind, onCPU: Double, blocked: Double, call: StallReport.SystemCall? = nil,
         lock: StallReport.Lock? = nil
     ) -> StallReport.Cause {
@@ -323,192 +323,12 @@ import Testing
                 == "Blocked for 500 of 500 ms in pthread_mutex_lock; the mutex is held by thread 2, which \(does).")
     }
 
-    @Test func aRedactedFunctionIsNotInTheSentence() throws {
-        var redacted = try report(cause(.cpu, onCPU: 600, blocked: 400))
-        #expect(redacted.cause?.summary.contains("refresh()") == true)
-        #expect(redacted.redact { $0.frames[2].function = "hidden" } == nil)
-        #expect(redacted.cause?.summary.contains("called by hidden; blocked") == true)
-        #expect(redacted.redact { $0.cause?.summary = "Redacted." } == nil)
-        #expect(redacted.cause?.summary == "Redacted.")
-        var broken = try report(cause(.cpu, onCPU: 600, blocked: 400))
-        #expect(broken.redact { $0.durationMilliseconds = -1 } != nil)
-        #expect(broken.cause?.summary == "On CPU for 600 of 1000 ms, 60 % of it in the kernel; blocked for 400 ms.")
-    }
-
-    @Test func `redaction replaces targets and labels everywhere`() throws {
-        let call = StallReport.SystemCall(
-            number: 0, name: "read", target: "/secret/a", peers: [.init(role: .writer, pid: 1, target: "/secret/b")])
-        let owner = StallReport.LockOwner(
-            thread: .init(id: 5, name: nil), isRunning: false, systemCall: call, waitsFor: .dispatchQueue,
-            waitsForLabel: "secret", priorityInversion: .init(nice: 1, waiterNice: 0, queue: "secret"))
-        var lock = StallReport.Lock(kind: .dispatchQueue, isDeadlock: false, owners: [owner])
-        lock.label = "secret"
-        var cause = cause(.lock, onCPU: 0, blocked: 500, call: call)
-        (cause.lock, cause.pagedFile) = (lock, "/secret/c")
-        cause.summary = cause.sentence
-        var report = try report(cause)
-        report.otherThreads = [.init(thread: .init(id: 7, name: nil), systemCall: call, lock: lock)]
-        report.activity = .init(turnsPerSecond: 1)
-        report.activity?.readyDescriptor = "descriptor 7, /secret/d"
-        var broken = report
-        #expect(report.cause?.summary.contains("secret") == true)
-        let fault = report.redact { report in
-            report.replaceTargets { $0.contains("secret") ? "a path" : $0 }
-            report.replaceLockLabels { _ in nil }
-        }
-        #expect(fault == nil)
-        #expect(!String(decoding: report.jsonData(), as: UTF8.self).contains("secret"))
-        #expect(report.cause?.systemCall?.target == "a path")
-        broken.cause?.lock?.owners[0].thread.name = "secret"
-        #expect(broken.redact { $0.durationMilliseconds = -1 } != nil)
-        #expect(!String(decoding: broken.jsonData(), as: UTF8.self).contains("secret"))
-    }
-
-    /// A pool's sentence, and that of an operation, are not made of the cause's fields alone.
-    @Test(arguments: [.overdue, .starvation] as [StallKind])
-    func `what cannot be written anew without what was removed is left out`(kind: StallKind) throws {
-        let call = StallReport.SystemCall(number: 0, name: "read", target: "/secret/a")
-        var cause = cause(.io, onCPU: 0, blocked: 500)
-        cause.summary = "load() runs on thread 7, which waits in read(/secret/a)."
-        var report = try report(cause)
-        report.kind = kind
-        report.cause?.summary = cause.summary
-        report.otherThreads = [.init(thread: .init(id: 7), systemCall: call)]
-        var (broken, unchanged) = (report, report)
-        #expect(report.redact { $0.replaceTargets { _ in nil } } == nil)
-        #expect(!String(decoding: report.jsonData(), as: UTF8.self).contains("secret"))
-        #expect(report.cause?.summary == "Why it took so long is left out: the report was redacted.")
-        #expect(broken.redact { $0.durationMilliseconds = -1 } != nil)
-        #expect(!String(decoding: broken.jsonData(), as: UTF8.self).contains("secret"))
-        #expect(unchanged.redact { ($0.metadata, $0.process.hostname) = ([:], "") } == nil)
-        #expect(unchanged.cause?.summary == cause.summary)
-    }
-
-    @Test func `an overdue operation does not name an executor that was removed`() throws {
-        var report = try report(cause(.unknown, onCPU: 0, blocked: 500))
-        report.kind = .overdue
-        report.cause?.summary = "load() awaits actor Secret."
-        report.waits = [.init(kind: .executor, executor: "Secret")]
-        #expect(report.redact { $0.removeTasks() } == nil)
-        #expect(!String(decoding: report.jsonData(), as: UTF8.self).contains("Secret"))
-    }
-
-    @Test func aSentenceOfTheAppsOwnIsKept() throws {
-        var report = try StallReport.literal()
-        report.cause = cause(.sleep, onCPU: 0, blocked: 500)
-        report.cause?.summary = "Redacted."
-        report.nameCause(since: report)
-        #expect(report.cause?.summary == "Redacted.")
-    }
-
     @Test func theHeadlineOfAnOngoingStallSaysSo() throws {
         var report = try StallReport.literal()
         report.state = .ongoing
         report.culprit = nil
         report.callout = nil
         #expect(report.headline == "main stalled and has not come back after 812 ms")
-    }
-}
-
-@Suite struct ThreadActivityTests {
-    private func activity(
-        _ lock: StallReport.LockKind?, owner: Int32? = nil, isDeadlock: Bool = false, reason: String? = nil,
-        function: String? = "f"
-    ) -> String {
-        let owners = owner.map { id in
-            [StallReport.LockOwner(thread: StallReport.ThreadDescription(id: id, name: "worker"), isRunning: false)]
-        }
-        return StallReport.OtherThread(
-            thread: StallReport.ThreadDescription(id: 7, name: nil), heldMicroseconds: 0,
-            systemCall: StallReport.SystemCall(number: 202, name: "futex"),
-            lock: lock.map {
-                StallReport.Lock(
-                    kind: $0, function: function, isDeadlock: isDeadlock, owners: owners ?? [], reason: reason)
-            }
-        ).activity
-    }
-
-    @Test func `a thread that waits for a lock names the owner`() {
-        #expect(activity(.pthreadMutex, owner: 9) == "waits in f for the mutex, which thread 9 \"worker\" holds")
-        #expect(
-            activity(.pthreadMutex, owner: 9, isDeadlock: true)
-                == "is in a deadlock: waits in f for the mutex, which thread 9 \"worker\" holds")
-        #expect(activity(.threadJoin, owner: 9) == "waits in f for the end of thread 9 \"worker\"")
-        #expect(activity(.once, owner: 9).hasSuffix("which thread 9 \"worker\" runs"))
-    }
-
-    @Test func `a lock without an owner`() {
-        #expect(activity(.dispatchSemaphore) == "waits in f until a thread signals the semaphore")
-        #expect(
-            activity(.pthreadMutex, reason: "it was just released", function: nil)
-                == "waits for the mutex; its owner is not known: it was just released")
-    }
-
-    @Test func `other threads`() {
-        #expect(activity(nil) == "waits in futex")
-        var thread = StallReport.OtherThread(
-            thread: StallReport.ThreadDescription(id: 7, name: nil), threadState: .running, heldMicroseconds: 0)
-        #expect(thread.activity == "is on a CPU or ready to run")
-        thread.threadState = .blocked
-        #expect(thread.activity == "waits")
-        thread.threadState = nil
-        thread.reason = "the thread has ended"
-        #expect(thread.activity == "was not captured: the thread has ended")
-    }
-
-    @Test func `paths in the system calls of other threads are shortened`() throws {
-        var report = try StallReport.literal()
-        report.otherThreads = [
-            StallReport.OtherThread(
-                thread: StallReport.ThreadDescription(id: 7, name: nil), heldMicroseconds: 0,
-                systemCall: StallReport.SystemCall(number: 74, name: "fsync", target: "/var/lib/notes.db"))
-        ]
-        report.shortenPaths(.fileNames)
-        #expect(report.otherThreads?.first?.systemCall?.target == "notes.db")
-    }
-}
-
-@Suite struct ActivityTests {
-    @Test func aSaturationIsDescribedWithItsShares() {
-        var activity = StallReport.Activity(turnsPerSecond: 498.6, busyShare: 0.991)
-        activity.cpuShare = 0.5
-        #expect(
-            activity.sentence()
-                == "Busy for 99 % of the time: turned 499 times a second, for 2 ms on average; 50 % of a CPU")
-    }
-
-    @Test func aSpinIsDescribedWithItsDescriptor() {
-        var activity = StallReport.Activity(turnsPerSecond: 1_234_567)
-        activity.cpuShare = 0.367
-        activity.readyDescriptor = "descriptor 7, pipe:[4711]"
-        #expect(
-            activity.sentence() == "Woke 1,234,567 times a second for descriptor 7, pipe:[4711], which is always "
-                + "readable and never read; 37 % of a CPU")
-        activity.readyDescriptor = nil
-        #expect(activity.sentence() == "Turned 1,234,567 times a second without work; 37 % of a CPU")
-        var empty = StallReport.Activity(turnsPerSecond: 0)
-        empty.isModeEmpty = true
-        #expect(empty.sentence() == "The mode has no sources, so each run of the loop returns at once")
-    }
-
-    @Test func aStarvingModeIsDescribedWithWhatWaits() {
-        var activity = StallReport.Activity(turnsPerSecond: 0)
-        activity.awaitedMode = "kCFRunLoopDefaultMode"
-        activity.isTimerDue = true
-        activity.hasMainQueueWork = true
-        #expect(
-            activity.sentence() == "While the loop ran in another mode, "
-                + "a timer of the default mode was due and the main queue had work")
-        activity.isTimerDue = false
-        #expect(activity.sentence() == "While the loop ran in another mode, the main queue had work")
-        #expect(activity.sentence(in: "tracking") == "While the loop ran in the mode tracking, the main queue had work")
-    }
-
-    @Test func everyKindHasItsVerb() {
-        let kinds: [StallKind] = [.stall, .starvation, .saturation, .spinning]
-        #expect(kinds.map(\.verbs.present) == ["stalls", "keeps work waiting", "is saturated", "spins"])
-        #expect(kinds.map(\.verbs.past) == ["stalled for", "kept work waiting for", "was saturated for", "spun for"])
-        #expect(kinds.map(\.verbs.perfect).suffix(2) == ["has been saturated for", "has been spinning for"])
     }
 }
 
