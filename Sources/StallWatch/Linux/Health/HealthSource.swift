@@ -6,9 +6,9 @@ import Synchronization
 /// Makes health records of the watchdog's readings and of the sentences of the reports, for any thread.
 final class HealthSource: Sendable {
     private struct Memory {
-        /// The newest reports of ongoing stalls by id, each with the stall's begin in monotonic nanoseconds: several
-        /// loops may have one label.
-        var stalls: [String: (report: StallReport, start: UInt64)] = [:]
+        /// The newest reports of ongoing stalls by id, each with the stall's begin and the time of the report, in monotonic
+        /// nanoseconds: several loops may have one label.
+        var stalls: [String: (report: StallReport, start: UInt64, news: UInt64)] = [:]
         var lastStall: HealthRecord.Stall?
         /// Whether all loops have made progress at once.
         var hasProgressed = false
@@ -21,6 +21,12 @@ final class HealthSource: Sendable {
             return stalls.values.filter { $0.report.loop.label == loop.label && distance($0.start) <= Self.tolerance }
                 .min { distance($0.start) < distance($1.start) }?.report
         }
+        /// Leaves out the stall without news for longest, if there are too many: the end of one may have been lost.
+        mutating func limitStalls() {
+            guard stalls.count > HealthSource.maximumLoops else { return }
+            if let oldest = stalls.min(by: { $0.value.news < $1.value.news }) { stalls[oldest.key] = nil }
+        }
+
         /// How far the begin in a report may be from that of the reading, in nanoseconds: clocks are read after the look.
         private static let tolerance: UInt64 = 1_000_000_000
     }
@@ -54,7 +60,8 @@ final class HealthSource: Sendable {
                 // Kept from the first report on: the wall clock may be set meanwhile.
                 let age = now.wall / 1_000 &- UInt64(clamping: report.startedAt.microsecondsSince1970)
                 let start = memory.stalls[report.id]?.start ?? now.monotonic &- age &* 1_000
-                memory.stalls[report.id] = (outline, start)
+                memory.stalls[report.id] = (outline, start, now.monotonic)
+                memory.limitStalls()
             } else {
                 memory.lastStall = HealthRecord.Stall(outline)
                 memory.stalls[report.id] = nil

@@ -126,6 +126,17 @@ import Testing
         #expect(record.loops.map(\.label) == ["main", "worker", "idle"])
     }
 
+    @Test func `stalls whose end was lost do not add up`() throws {
+        store(try report("lost", .ongoing), since: 3)
+        let stalled = loop("main", .stalled, since: 3)
+        for number in 1..<HealthSource.maximumLoops {
+            store(try report("\(number)", .ongoing, of: "other"), since: 4)
+        }
+        #expect(record([stalled], at: 5).stall?.report == "lost")
+        store(try report("last", .ongoing, of: "other"), since: 4)
+        #expect(record([stalled], at: 5).stall?.report == nil)
+    }
+
     @Test func `of loops with one label the oldest stall's own report counts`() throws {
         store(try report("a", .ongoing), since: 3)
         store(try report("b", .ongoing), since: 32)
