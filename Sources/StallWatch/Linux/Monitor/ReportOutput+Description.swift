@@ -23,17 +23,17 @@ extension ReportOutput {
                 "the quota of \(path) is \(quota.reports) reports and \(quota.bytes) bytes: "
                     + "allow at least 1 report and 1 MiB")
             let opened = try FileCreation.inTime { () throws(StallWatchError) in try ReportDirectory(path: path) }
-            @Sendable func sink(_ directory: ReportDirectory) -> DirectorySink {
-                DirectorySink(directory, quota: quota, counts: counts, recovered: recovered)
-            }
+            // The program may change its working directory before it is opened.
+            let laterPath = absolutePath(path) ?? path
             return SinkDescription(
                 name: "stallwatch-dir", events: [.began, .updated, .ended, .suppressed], isStore: true,
                 unflushed: opened.flatMap { $0.flush.refusal(of: $0.path) }
             ) {
-                guard let opened else {
-                    return LateStore { () throws(StallWatchError) in sink(try ReportDirectory(path: path)) }
+                LateStore.sink(of: opened) { () throws(StallWatchError) in
+                    try ReportDirectory(path: laterPath)
+                } making: {
+                    DirectorySink($0, quota: quota, counts: counts, recovered: recovered)
                 }
-                return sink(opened)
             }
         case .ndjson(let path, let maximumBytes, let keep):
             try require(
@@ -43,23 +43,22 @@ extension ReportOutput {
             if let descriptor = NDJSONStream.descriptor(named: path) {
                 return try NDJSONStream.description(of: descriptor)
             }
-            let opened = try FileCreation.inTime { () throws(StallWatchError) in
+            @Sendable func open(_ path: String) throws(StallWatchError) -> (file: FixedFile, unflushed: String?) {
                 let file = FixedFile(path)
                 let flush = try NDJSONFile(file, maximumBytes: maximumBytes, keep: keep).check()
-                return (file: file, unflushed: flush.refusal(of: file.path))
+                return (file, flush.refusal(of: file.path))
             }
+            let opened = try FileCreation.inTime { () throws(StallWatchError) in try open(path) }
+            let laterPath = absolutePath(path) ?? path
             return SinkDescription(
                 name: "stallwatch-ndj", events: [.ended, .suppressed, .recovered], isStore: true,
                 unflushed: opened?.unflushed
             ) {
-                guard let opened else {
-                    return LateStore { () throws(StallWatchError) in
-                        let store = NDJSONFile(FixedFile(path), maximumBytes: maximumBytes, keep: keep)
-                        try store.check()
-                        return store
-                    }
+                LateStore.sink(of: opened) { () throws(StallWatchError) in
+                    try open(laterPath)
+                } making: {
+                    NDJSONFile($0.file, maximumBytes: maximumBytes, keep: keep)
                 }
-                return NDJSONFile(opened.file, maximumBytes: maximumBytes, keep: keep)
             }
         case .stream(let descriptor): return try NDJSONStream.description(of: descriptor)
         case .closure(let body):
@@ -84,45 +83,6 @@ extension ReportOutput {
         #endif
         }
     }
-}
-
-/// What a monitor creates on a file system that may hang.
-enum FileCreation {
-    /// The longest wait of the program's thread for the file system, in nanoseconds.
-    static let patience: UInt64 = 2_000_000_000
-
-    /// Runs `body` on a thread of its own; returns `nil` if the file system has not answered in time.
-    static func inTime<Value: Sendable>(
-        within patience: UInt64 = patience, _ body: @escaping @Sendable () throws(StallWatchError) -> Value
-    ) throws(StallWatchError) -> Value? {
-        typealias Answer = Result<Value, StallWatchError>
-        let call = try? LateCall<Answer>(name: "stallwatch-open") { _ in
-            do throws(StallWatchError) { return .success(try body()) } catch { return .failure(error) }
-        }
-        guard let call else { return try body() }
-        return try call.value(until: monotonicNow() &+ patience)?.get()
-    }
-}
-
-/// A store on a file system that did not answer when the monitor was created: it is opened on the sink's own thread.
-final class LateStore: Sink {
-    private let open: () throws(StallWatchError) -> any Sink
-    private var store: (any Sink)?
-
-    init(open: @escaping () throws(StallWatchError) -> any Sink) { self.open = open }
-
-    private func opened() throws(StallWatchError) -> any Sink {
-        if let store { return store }
-        let opened = try open()
-        opened.start()
-        store = opened
-        return opened
-    }
-
-    func start() { _ = try? opened() }
-    func receive(_ delivery: Delivery) throws(StallWatchError) { try opened().receive(delivery) }
-    func checkReadiness() throws(StallWatchError) { try opened().checkReadiness() }
-    func finish() -> [StallWatchError] { store?.finish() ?? [] }
 }
 
 extension HookSink {

@@ -1,0 +1,50 @@
+import LinuxSupport
+import StallReports
+
+/// What a monitor creates on a file system that may hang.
+enum FileCreation {
+    /// The longest wait of the program's thread for the file system, in nanoseconds.
+    static let patience: UInt64 = 2_000_000_000
+
+    /// Runs `body` on a thread of its own; returns `nil` if the file system has not answered in time.
+    static func inTime<Value: Sendable>(
+        within patience: UInt64 = patience, _ body: @escaping @Sendable () throws(StallWatchError) -> Value
+    ) throws(StallWatchError) -> Value? {
+        typealias Answer = Result<Value, StallWatchError>
+        let call = try? LateCall<Answer>(name: "stallwatch-open") { _ in
+            do throws(StallWatchError) { return .success(try body()) } catch { return .failure(error) }
+        }
+        guard let call else { return try body() }
+        return try call.value(until: monotonicNow() &+ patience)?.get()
+    }
+}
+
+/// A store on a file system that did not answer when the monitor was created: it is opened on the sink's own thread.
+final class LateStore: Sink {
+    private let open: () throws(StallWatchError) -> any Sink
+    private var store: (any Sink)?
+
+    init(open: @escaping () throws(StallWatchError) -> any Sink) { self.open = open }
+
+    /// Returns the sink of a store that was opened in time, or one that opens it.
+    static func sink<Store>(
+        of opened: Store?, or open: @escaping () throws(StallWatchError) -> Store,
+        making make: @escaping (Store) -> any Sink
+    ) -> any Sink {
+        if let opened { return make(opened) }
+        return LateStore { () throws(StallWatchError) in make(try open()) }
+    }
+
+    private func opened() throws(StallWatchError) -> any Sink {
+        if let store { return store }
+        let opened = try open()
+        opened.start()
+        store = opened
+        return opened
+    }
+
+    func start() { _ = try? opened() }
+    func receive(_ delivery: Delivery) throws(StallWatchError) { try opened().receive(delivery) }
+    func checkReadiness() throws(StallWatchError) { try opened().checkReadiness() }
+    func finish() -> [StallWatchError] { store?.finish() ?? [] }
+}
