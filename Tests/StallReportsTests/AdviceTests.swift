@@ -68,7 +68,7 @@ import Testing
         #expect(report.cause?.summary.contains("in inflate_rows, called by load()") == true)
     }
 
-    @Test func `a signal handler is told with what it interrupted`() throws {
+    @Test func `the sentence says what a signal handler has interrupted`() throws {
         func summary(of stall: Stall) throws -> String? {
             var report = try stall.report()
             let sentence = report.cause?.sentence ?? ""

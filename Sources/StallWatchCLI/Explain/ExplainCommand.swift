@@ -7,8 +7,8 @@ struct ExplainCommand: ParsableCommand {
         commandName: "explain",
         abstract: "Explain a cause: what it means, how to confirm it, and the usual fixes.",
         discussion: """
-            The word is a cause or a kind, as reports and tables show it, or one of children, network and signalHandler; without one the command \
-            lists them. The pages are those of docs/causes.
+            The word is a cause or a kind, as reports and tables show it, or one of children, network and \
+            signalHandler; without one the command lists them. The pages are those of docs/causes.
 
             Examples:
               stallwatch explain

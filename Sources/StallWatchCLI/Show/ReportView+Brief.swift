@@ -32,8 +32,8 @@ extension ReportView {
         return (isUnnamed ? next : "") + paragraph(command + (isShort ? remark : ""), indentation: "      ", .faint)
     }
 
-    /// What an operation waits for, each other owner of the lock with its innermost frames, and the app's frames of the culprit's
-    /// stack; all frames if none is the app's.
+    /// What an operation waits for, each other owner of the lock with its innermost frames, and the app's frames of the
+    /// culprit's stack; all frames if none is the app's.
     private func appFrames(lines room: Int) -> String {
         var text = waitChain
         for owner in report.cause?.lock?.owners ?? [] where owner.thread.id != report.loop.thread?.id {

@@ -253,9 +253,9 @@ struct PeerFinder {
     /// A server's end has the number of the process that listened, which as a rule leaves connections to its children.
     static func unseenEnd(madeBy maker: Int32?, _ since: UInt64) -> String {
         switch maker {
-        case nil: "the system does not show who has its other end"
+        case nil: "the system does not show which process has its other end"
         case 0: "the process that made it is in another PID namespace"
-        case getpid(): "this process has made both ends, and the system does not show who has the other one now"
+        case getpid(): "this process made both ends, and the system does not show which process has the other one now"
         case let maker?: reason(maker, "connected or listened", since) ?? "the process that made it has ended"
         }
     }

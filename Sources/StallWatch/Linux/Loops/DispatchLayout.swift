@@ -77,7 +77,8 @@ enum DispatchLayout {
 
     /// Returns the first of a queue and its targets that keeps the queue's items waiting.
     ///
-    /// A thread runs it, or it is suspended (`nil`), whatever its own targets run. One that the waiter runs keeps no items of the waiter.
+    /// A thread runs it, or it is suspended (`nil`), whatever its own targets run. One that the waiter runs keeps no items of
+    /// the waiter.
     static func blocker(
         of queue: UInt64, besides waiter: Int32, _ memory: any MemoryReading
     ) -> (queue: UInt64, thread: Int32?)? {
