@@ -82,7 +82,7 @@ extension StallState {
     public static var ongoing: Self { Self(rawValue: "ongoing") }
     /// The stall had ended; the duration is final.
     public static var ended: Self { Self(rawValue: "ended") }
-    /// The process died, or the app stopped the monitor, before the stall ended.
+    /// The process died or was stopped, or the app stopped the monitor, before the stall ended.
     ///
     /// The duration is the last one that the monitor recorded.
     public static var abandoned: Self { Self(rawValue: "abandoned") }
@@ -237,7 +237,7 @@ public enum SuppressionReason: String, Codable, Sendable, CaseIterable {
     case suspended
     /// A debugger was attached to the loop's thread.
     case debugger
-    /// The app had paused the monitor, or the loop was in an ignored scope.
+    /// The app had paused the monitor.
     case paused
     /// The thread that runs the loop had ended.
     case threadEnded

@@ -48,7 +48,7 @@ struct ReportView {
             lines += paragraph(
                 report.cause?.kind == .deadlock
                     ? "Its end was not observed: a deadlock lasts until the process ends."
-                    : "Its end was not observed: the process died, or the monitor was stopped.")
+                    : "Its end was not observed: the process died or was stopped, or the monitor was.")
         }
         return lines
     }
@@ -150,15 +150,20 @@ struct ReportView {
         }.joined()
     }
 
-    /// The reports' folder, as an argument.
-    var folder: String { origin.path == "-" ? "REPORTS" : directoryName(origin.path).shellWord }
+    /// The reports' folder, as an argument; the file itself where a search of its folder leaves it out.
+    var folder: String {
+        guard origin.path != "-" else { return "REPORTS" }
+        return (ReportFiles.isFound(origin.path) ? directoryName(origin.path) : origin.path).shellWord
+    }
     var isUnnamed: Bool { report.frames.contains { $0.isInApp && $0.function == nil } }
 
     var next: String {
         let tree = report.fingerprint.map { "tree \(folder) --fingerprint \($0.prefix(8))  (all stalls like this one)" }
+        // A file of several reports is not replaced.
+        let place = origin.line == nil || origin.path == "-" ? "--in-place" : "--output named"
         let command =
             isUnnamed
-            ? "symbolicate \(folder) --in-place  (some functions have no name)"
+            ? "symbolicate \(folder) \(place)  (some functions have no name)"
             : tree ?? "top \(folder)  (the stalls that cost most)"
         return paragraph("Next: \(Invocation.name) \(command)", indentation: "      ", .faint)
     }

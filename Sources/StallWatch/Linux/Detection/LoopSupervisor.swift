@@ -35,6 +35,8 @@ struct LoopSupervisor {
     private var decidedTurn: UInt64 = 0
     /// Times before which turns do not count, or ended as they should, in monotonic nanoseconds.
     private var (countingFrom, excusedUntil): (UInt64, UInt64) = (0, 0)
+    /// When the last poll was, in monotonic nanoseconds.
+    private var lastPoll: UInt64 = 0
     var diagnostician: StallDiagnostician
     unowned let context: WatchdogContext
 
@@ -46,6 +48,11 @@ struct LoopSupervisor {
         diagnostician = StallDiagnostician(threads: context.threads, waits: loop.recorder.waits)
         diagnostician.probe = loop.takeFiles()
         victimReader = VictimReader(loop.source)
+        followPeriods()
+    }
+
+    /// Begins to look for the periods in which each turn is short, and the loop serves nobody all the same.
+    private mutating func followPeriods() {
         // Only a run loop reports its waits.
         if loop.source.kind == .runLoop, let threshold = context.options.saturationThreshold {
             saturation = SaturationSupervisor(threshold: threshold)
@@ -77,7 +84,8 @@ struct LoopSupervisor {
     mutating func poll(
         at time: UInt64, countingFrom: UInt64, excusedUntil: UInt64 = 0, suppressed reason: SuppressionReason
     ) -> UInt64 {
-        (self.countingFrom, self.excusedUntil) = (countingFrom, excusedUntil)
+        if reason == .processStopped, countingFrom > self.countingFrom { interrupt(until: countingFrom) }
+        (self.countingFrom, self.excusedUntil, lastPoll) = (countingFrom, excusedUntil, time)
         // Before the poll, which decides on a turn that ends after this.
         let missed = takeMissed()
         let poll = loop.poll(at: time)
@@ -124,6 +132,22 @@ struct LoopSupervisor {
             followed?.due(besideTurn: goesOn) ?? .max)
         isQuiet = nextPoll == .max
         return min(nextPoll, nextLoad)
+    }
+
+    /// Ends what is open as it was at the last poll: the process was stopped since, `until` a moment, which does not count.
+    private mutating func interrupt(until resumed: UInt64) {
+        // A turn that was over by then ended before the stop: all threads go on at about the same time.
+        let isOver = loop.recorder.stallEnd.map { $0 &+ GapDetector.tolerance < resumed } ?? false
+        if let stall = detector.stall, !isOver {
+            dropPending()
+            leave(stall, at: lastPoll)
+            loop.recorder.clearStalled()
+            open = nil
+            forgetSamples()
+            detector.measureAnew(from: resumed)
+        }
+        leavePeriods(at: lastPoll)
+        followPeriods()
     }
 
     /// Takes the turns over the threshold that ended before a poll decided on them.
@@ -201,17 +225,27 @@ struct LoopSupervisor {
         if let stall = detector.stall {
             if let ended = loop.recorder.stallEnd ?? (isStoppedInTurn ? time : nil) {
                 end(stall, at: ended)
-            } else if open != nil {
-                resolvePending()
-                open?.record.state = .abandoned
-                open?.record.duration = time &- stall.start
-                open?.record.victims = victims.victims(until: time)
-                open?.leadUp?.update(among: context.loops, now: time)
-                submit()
+            } else {
+                leave(stall, at: time)
             }
         }
         // Also of a turn that is no stall: a stop that stays would give its stack to a later turn.
         dropPending()
+        leavePeriods(at: time)
+    }
+
+    /// Reports the open stall as one whose end is not known, as it was at a moment.
+    private mutating func leave(_ stall: StallDetector.Stall, at time: UInt64) {
+        guard let duration = open?.record.duration else { return }
+        resolvePending()
+        open?.record.state = .abandoned
+        open?.record.duration = max(time &- stall.start, duration)
+        open?.record.victims = victims.victims(until: time)
+        open?.leadUp?.update(among: context.loops, now: time)
+        submit()
+    }
+
+    private mutating func leavePeriods(at time: UInt64) {
         saturation?.leave(context, at: time)
         spin?.leave(context, at: time)
         modes?.leave(context, at: time)

@@ -54,15 +54,21 @@ struct PoolSupervisor {
 
     /// Takes a look if one is due, or at once (`isForced`) while a thread is pinned; returns when the next one is due.
     ///
+    /// If the process `wasStopped` until `countingFrom`, what was pinned before has a report up to the last look.
+    ///
     /// While the whole pool does not start tasks in time (`isStarved`), its own report is about all threads of the queue in which
     /// the heartbeat waits. So a pin of that queue has a report of its own only once the heartbeat has run, or is no proof.
     mutating func look(
-        at now: UInt64, countingFrom: UInt64, isForced: Bool, isStarved: @autoclosure () -> Bool,
-        _ context: WatchdogContext
+        at now: UInt64, countingFrom: UInt64, wasStopped: Bool = false, isForced: Bool,
+        isStarved: @autoclosure () -> Bool, _ context: WatchdogContext
     ) -> UInt64 {
         guard let threshold, hasPools(context) else {
             leave(at: now, context)
             return .max
+        }
+        if wasStopped, let lastLook, lastLook < countingFrom {
+            leave(at: lastLook, context)
+            detector = PinDetector(threshold: threshold)
         }
         if !pinned.isEmpty, isStarved() { leaveToStarvation(WatchedPools(context)) }
         let interval = interval(threshold, at: now)

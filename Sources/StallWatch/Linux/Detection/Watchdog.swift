@@ -124,7 +124,8 @@ final class Watchdog: Sendable {
             var nextLook = UInt64.max
             context.timeCheck {
                 nextLook = pool.look(
-                    at: now(), countingFrom: timekeeper.countingFrom, isForced: !requests.isEmpty,
+                    at: now(), countingFrom: timekeeper.countingFrom,
+                    wasStopped: timekeeper.reason == .processStopped, isForced: !requests.isEmpty,
                     isStarved: supervisors.contains {
                         $0.loop.source.kind == .cooperativePool && $0.detector.stall != nil
                     }, context)

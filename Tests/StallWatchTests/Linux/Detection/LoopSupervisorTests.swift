@@ -55,6 +55,26 @@ import TestSupport
         #expect(world.states == [.ongoing, .ended], "the end is reported once")
     }
 
+    /// The process is stopped for an hour after a stall's last poll.
+    @Test(arguments: [-1, nil, 1_000_000] as [Int?])
+    mutating func `the time for which the process was stopped is none of a stall`(end: Int?) {
+        let last = Self.begin + Self.threshold
+        _ = poll(at: last)
+        let resumed = last + 3_600_000_000_000
+        // The turn ends before the stop, later, or right after the stop.
+        if let end { loop.recorder.endTurn(at: end < 0 ? last + 1_000_000 : resumed + UInt64(end)) }
+        world.time.store(resumed + 2_000_000, ordering: .relaxed)
+        _ = supervisor.poll(at: resumed + 2_000_000, countingFrom: resumed, suppressed: .processStopped)
+        let record = world.records.withLock { $0.last }
+        #expect(world.states == [.ongoing, end == -1 ? .ended : .abandoned])
+        #expect(record?.duration == Self.threshold + (end == -1 ? 1_000_000 : 0))
+        guard end == nil else { return }
+        world.time.store(resumed + Self.threshold, ordering: .relaxed)
+        _ = supervisor.poll(at: resumed + Self.threshold, countingFrom: resumed, suppressed: .processStopped)
+        #expect(world.states == [.ongoing, .abandoned, .ongoing], "the turn is measured anew")
+        #expect(world.records.withLock { $0.last?.duration } == Self.threshold)
+    }
+
     @Test mutating func `a turn of the monitor's own is not counted`() {
         let own = LoopMonitor.stub("own", threshold: Self.threshold, OwnSource())
         supervisor = LoopSupervisor(own, context)
