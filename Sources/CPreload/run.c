@@ -8,6 +8,7 @@
 #include <link.h>
 #include <poll.h>
 #include <pthread.h>
+#include <semaphore.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -24,8 +25,8 @@
 
 /// How long fork(2) waits for the thread that loads the monitor, in seconds. Loading takes some 10 ms.
 #define LONGEST_FORK_DELAY 1
-/// How long the end of the program waits for that thread, in seconds.
-#define LONGEST_END_DELAY 2
+/// How long the end of the program waits for that thread, in seconds. To stop the monitor takes it 5 at most.
+#define LONGEST_END_DELAY 6
 /// How often the thread looks for new libraries, in nanoseconds: at first, after SOON and after LATE looks. As often as
 /// after LATE looks it checks that GLib is still watched.
 #define FIRST_INTERVAL 20000000
@@ -40,7 +41,7 @@ struct agent {
   int (*start)(uint64_t threshold, int loops, const char *output, char *reason, long size);
   void *(*watch_glib)(const struct cpreload_range *functions, long count, int (*is_followed)(void),
                       void (*source)(char *name, long size), char *reason, long size);
-  long (*finish)(char *text, long size);
+  long (*finish)(int thread, char *text, long size);
   void (*begin_turn)(void *), (*end_turn)(void *);
 };
 
@@ -55,15 +56,19 @@ static pid_t watched_process;
 static struct stat standard_error;
 static bool has_standard_error;
 
-/// Held while the thread loads or starts the monitor, so that neither fork(2) nor the end of the program comes between.
+/// Held while the thread loads, starts or stops the monitor, so that fork(2) does not come between.
 static pthread_mutex_t work = PTHREAD_MUTEX_INITIALIZER;
 /// Whether the thread that calls fork(2) holds `work`.
 static _Thread_local bool holds_work;
 /// What the thread has done, protected by `work`.
 static struct agent agent;
-static bool is_started, is_ending, is_glib_watched;
-/// A reason for having no reports, for the end of the program; empty if there is none.
-static char notice[TEXT_BYTES];
+static bool is_started, is_glib_watched;
+/// A reason for having no reports, and what the monitor has found, for the end of the program; empty if there is none.
+static char notice[TEXT_BYTES], summary[TEXT_BYTES];
+/// Posted when the program ends, and when the monitor has stopped.
+static sem_t is_ending, has_finished;
+/// The thread that ends the program.
+static pid_t ending_thread;
 
 static bool is_loaded(const char *name) {
   void *handle = dlopen(name, RTLD_LAZY | RTLD_NOLOAD);
@@ -165,24 +170,48 @@ static bool look(void) {
   return !cpreload_find_glib() || start_watching_glib();
 }
 
+/// Waits for a semaphore, without end if there is no `interval`, in nanoseconds. Returns whether it was posted.
+static bool wait_for(sem_t *semaphore, uint64_t interval) {
+  struct timespec until;
+  clock_gettime(CLOCK_MONOTONIC, &until);
+  uint64_t nanoseconds = (uint64_t)until.tv_nsec + interval;
+  until.tv_sec += (time_t)(nanoseconds / 1000000000);
+  until.tv_nsec = (long)(nanoseconds % 1000000000);
+  int status;
+  do status = interval ? sem_clockwait(semaphore, CLOCK_MONOTONIC, &until) : sem_wait(semaphore);
+  while (status != 0 && errno == EINTR);
+  return status == 0;
+}
+
+static void finish(void) {
+  pthread_mutex_lock(&work);
+  if (is_glib_watched) cpreload_unwatch_glib();
+  if (is_started && agent.finish(ending_thread, summary, sizeof summary) == 0) *summary = 0;
+  pthread_mutex_unlock(&work);
+  sem_post(&has_finished);
+}
+
 static void *watch(void *context) {
   (void)context;
   pthread_setname_np(pthread_self(), "stallwatch-run");
   unsigned long long seen = 0;
-  for (int count = 0;; count++) {
+  bool goes_on = true;
+  uint64_t interval = 0;
+  for (int count = 0; count == 0 || !wait_for(&is_ending, interval); count++) {
     unsigned long long loads = 0;
     dl_iterate_phdr(count_loads, &loads);
     if (loads != seen || is_glib_watched) {
       pthread_mutex_lock(&work);
-      bool goes_on = !is_ending && look();
+      goes_on = look();
       pthread_mutex_unlock(&work);
-      if (!goes_on) return NULL;
       // Those that the monitor has loaded itself count, too: one look more.
       seen = loads;
     }
-    long interval = is_glib_watched || count >= LATE ? LATE_INTERVAL : count >= SOON ? SOON_INTERVAL : FIRST_INTERVAL;
-    nanosleep(&(struct timespec){.tv_nsec = interval}, NULL);
+    interval = is_glib_watched || count >= LATE ? LATE_INTERVAL : count >= SOON ? SOON_INTERVAL : FIRST_INTERVAL;
+    if (!goes_on) interval = 0;
   }
+  finish();
+  return NULL;
 }
 
 /// Waits for `work` for some seconds. Returns whether it is held now.
@@ -252,15 +281,15 @@ int daemon(int keeps_directory, int keeps_streams) {
 }
 
 /// The linker runs destructors of libraries that were loaded later, such as the monitor's, last.
+///
+/// The monitor stops on its own thread: this one may be in a signal handler that has interrupted malloc(3).
 __attribute__((destructor)) static void end(void) {
-  if (getpid() != watched_process || !take_work(LONGEST_END_DELAY)) return;
-  is_ending = true;
-  char text[TEXT_BYTES] = "";
-  if (is_glib_watched) cpreload_unwatch_glib();
-  if (is_started && agent.finish(text, sizeof text) == 0) *text = 0;
-  pthread_mutex_unlock(&work);
+  if (getpid() != watched_process) return;
+  ending_thread = gettid();
+  sem_post(&is_ending);
+  if (!wait_for(&has_finished, LONGEST_END_DELAY * UINT64_C(1000000000))) return;
   say(notice);
-  say(text);
+  say(summary);
 }
 
 __attribute__((constructor)) static void begin(void) {
@@ -283,5 +312,6 @@ __attribute__((constructor)) static void begin(void) {
   }
   has_standard_error = fstat(STDERR_FILENO, &standard_error) == 0;
   if (pthread_atfork(before_fork, after_fork, after_fork_in_child) != 0) return;
+  if (sem_init(&is_ending, 0, 0) != 0 || sem_init(&has_finished, 0, 0) != 0) return;
   if (cpreload_start_thread(watch) == 0) watched_process = getpid();
 }

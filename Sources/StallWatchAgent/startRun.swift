@@ -62,12 +62,14 @@ public func watchGLib(
     }
 }
 
-/// Stops the monitor, and stores how many stalls it has found in `text`, of `size` bytes, ended by a zero byte.
+/// Stops the monitor, as `thread` ends the program, and stores how many stalls it has found.
+///
+/// `text`, of `size` bytes, receives the sentence, ended by a zero byte.
 ///
 /// The result is 1, or 0 if there was no stall and there is no sentence.
 @_cdecl("stallwatch_run_finish")
-public func finishRun(_ text: UnsafeMutablePointer<CChar>, _ size: Int) -> Int {
-    guard let sentence = RunMonitor.current.withLock({ $0 })?.finish() else { return 0 }
+public func finishRun(_ thread: Int32, _ text: UnsafeMutablePointer<CChar>, _ size: Int) -> Int {
+    guard let sentence = RunMonitor.current.withLock({ $0 })?.finish(thread) else { return 0 }
     store(sentence, in: text, size: size)
     return 1
 }
@@ -110,8 +112,8 @@ struct RunMonitor {
     }
 
     /// Stops the monitor, within 5 seconds; returns a sentence about the stalls, `nil` if there were none.
-    func finish() -> String? {
-        monitor.stop()
+    func finish(_ thread: Int32) -> String? {
+        monitor.stop(inTurnOf: thread)
         let statistics = monitor.statistics
         guard statistics.stalls > 0 else { return nil }
         let count = statistics.stalls == 1 ? "1 stall" : "\(statistics.stalls) stalls"

@@ -138,6 +138,15 @@ import TestSupport
         #expect(output.errors.hasSuffix("set a poll function of its own, so its GLib loop was not watched any more\n"))
     }
 
+    @Test(.needsGLib) func `a program that ends in a signal handler ends`() throws {
+        for _ in 0..<3 {
+            let output = try run([try RunProgram.glib.path(), "handler"])
+            #expect(output.status == 3)
+            #expect(output.errors.hasSuffix(": 1 stall, see: stallwatch show \(reports)\n"), "\(output.errors)")
+            try FileManager.default.removeItem(atPath: reports)
+        }
+    }
+
     @Test(.needsGLib) func `a program that forks while the monitor is loaded loses no child`() throws {
         let output = try run([try RunProgram.glib.path(), "fork"])
         #expect(output.status == 0, "\(output.text)")

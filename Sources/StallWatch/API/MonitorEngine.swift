@@ -7,7 +7,8 @@ protocol MonitorEngine: Sendable {
         _ loop: WatchedLoop, threshold: Duration, isServed: Bool
     ) throws(StallWatchError) -> any EngineLoop
     func start() throws(StallWatchError)
-    func stop()
+    /// Stops; a turn of a loop of `thread`, by default the calling one, ends with the call.
+    func stop(inTurnOf thread: Int32?)
     /// Stops on a thread of its own, so that no thread of Swift's pool is blocked.
     func stopOnThread() async
 
@@ -78,7 +79,7 @@ final class IdleEngine: MonitorEngine, @unchecked Sendable {
         }
     }
 
-    func stop() {
+    func stop(inTurnOf thread: Int32?) {
         let before = lock.withLock {
             defer { phase = .stopped }
             return phase
@@ -87,7 +88,7 @@ final class IdleEngine: MonitorEngine, @unchecked Sendable {
         streams.finish()
     }
 
-    func stopOnThread() async { stop() }
+    func stopOnThread() async { stop(inTurnOf: nil) }
 
     var statistics: MonitorStatistics { MonitorStatistics() }
 

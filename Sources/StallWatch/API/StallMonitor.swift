@@ -50,6 +50,7 @@ public final class StallMonitor: Sendable {
     /// Creates a monitor that does not watch any loop yet.
     ///
     /// It creates the report directory and checks that it can write files there, and that it can write the health file.
+    /// What a file system has not answered after two seconds is tried again later.
     ///
     /// - Parameter configuration: The monitor's settings.
     /// - Throws: ``StallWatchError/Code/invalidConfiguration`` for a value out of its range, and
@@ -129,14 +130,17 @@ public final class StallMonitor: Sendable {
     /// one of the monitor's own threads, as in an output, it does not wait for that thread. A stall that still lasts is reported
     /// as `abandoned`, but the turn in which the loop itself makes the call ends there. Further calls do nothing, and so
     /// does one in a child of fork(2), which has none of the monitor's threads.
-    public func stop() { engine.stop() }
+    public func stop() { engine.stop(inTurnOf: nil) }
+
+    /// Stops like ``stop()``, for a thread that waits for it.
+    package func stop(inTurnOf thread: Int32) { engine.stop(inTurnOf: thread) }
 
     /// The counts of the monitor's work so far, and the numbers of its loops.
     ///
     /// Reading them costs the monitored threads nothing.
     public var statistics: MonitorStatistics { engine.statistics }
 
-    /// Makes a sequence of the reports of all stalls that end from now on.
+    /// Makes a sequence of the reports that outputs receive from now on: see ``ReportOutput``.
     ///
     /// ```swift
     /// for await report in monitor.makeReports() { print(report.summary) }

@@ -82,6 +82,25 @@ static int fork_children(void) {
   return failures;
 }
 
+static void exit_at_once(int signal) {
+  (void)signal;
+  exit(3);
+}
+
+/// Ends in a handler that nearly always interrupts malloc(3) or free(3), which hold a lock.
+static void end_in_a_handler(void) {
+  // The tests may block it.
+  sigset_t none;
+  sigemptyset(&none);
+  sigprocmask(SIG_SETMASK, &none, NULL);
+  signal(SIGALRM, exit_at_once);
+  ualarm(20000, 0);
+  for (size_t size = 2000;; size = (size * 7 + 2000) % 100000) {
+    void *volatile memory = malloc(size);
+    free(memory);
+  }
+}
+
 int main(int count, char **arguments) {
   const char *what = count > 1 ? arguments[1] : "";
   if (strcmp(what, "stall") == 0) {
@@ -97,6 +116,9 @@ int main(int count, char **arguments) {
     run_loop(replace_the_poll_function, NULL, 2500);
   } else if (strcmp(what, "quick") == 0) {
     run_loop(NULL, NULL, 0);
+  } else if (strcmp(what, "handler") == 0) {
+    run_loop(wait_in_a_callback, NULL, 1000);
+    end_in_a_handler();
   } else if (strcmp(what, "signal") == 0) {
     // The tests may block it.
     sigset_t none;

@@ -99,7 +99,7 @@ final class LiveEngine: MonitorEngine {
 
     // A running monitor is kept by its watchdog, so this never waits for a thread.
     deinit {
-        stop()
+        stop(inTurnOf: nil)
     }
 
     func watch(
@@ -131,7 +131,9 @@ final class LiveEngine: MonitorEngine {
             }
             let monitors = try loop.makeMonitors(
                 threshold: nanoseconds(threshold), alarm: watchdog.alarm, isServed: isServed)
-            let entry = LoopEntry(label: loop.label, identity: loop.identity, monitors: monitors)
+            let entry = LoopEntry(
+                label: loop.label, identity: loop.identity, monitors: monitors,
+                before: reporter.counts.byLoop[loop.label])
             state.loops[loop.label] = entry
             if let identity = loop.identity { state.labels[identity] = loop.label }
             if isRunning { entry.begin() }
@@ -277,7 +279,7 @@ final class LiveEngine: MonitorEngine {
             + (directory.map { "; reports go to \($0)" } ?? "")
     }
 
-    func stop() {
+    func stop(inTurnOf thread: Int32?) {
         // Takes no lock: in a child, a thread that is gone may hold it, and Swift's mutexes know threads by their ids.
         let process = startedBy.load(ordering: .relaxed)
         guard process == 0 || process == getpid() else { return }
@@ -303,7 +305,7 @@ final class LiveEngine: MonitorEngine {
             operations.stop(until: limit.ofInspections)
             // A sink may call stop(): neither thread may wait for that sink, or both would wait forever.
             reporter.willStopOnCurrentThread()
-            watchdog.stop(by: clinux_gettid())
+            watchdog.stop(by: thread ?? clinux_gettid())
             threads.watchdog.finish(until: limit.ofReports)
             // The watchdog does this, too, unless a capture holds it up.
             reporter.close()
@@ -320,7 +322,7 @@ final class LiveEngine: MonitorEngine {
     func stopOnThread() async {
         await withCheckedContinuation { continuation in
             let end = { @Sendable [self] in
-                stop()
+                stop(inTurnOf: nil)
                 continuation.resume()
             }
             guard let thread = try? WorkerThread(name: "stallwatch-stop", body: end) else { return end() }

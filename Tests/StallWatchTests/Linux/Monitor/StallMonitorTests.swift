@@ -70,7 +70,7 @@ import Testing
         try run()
         let kept = try #require(remains).statistics.loops.map(\.label)
         #expect(kept == ["main"])
-        remains?.stop()
+        remains?.stop(inTurnOf: nil)
         #expect(remains == nil)
     }
 
