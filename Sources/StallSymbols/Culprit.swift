@@ -159,10 +159,9 @@ extension StallReport {
             && (frame.reason == nil || frame.reason == DebugInformation.UnavailableReason.notCovered.reason)
     }
 
-    /// Whether the frame is without a name in an image of the app's of which names are missing.
+    /// Whether the frame is in an image of the app's and without a name, because names are missing or time was short.
     private static func mayBeApps(_ frame: Frame, _ images: [Image]) -> Bool {
-        guard frame.isInApp, frame.function == nil, let image = frame.image.map({ images[$0] }) else { return false }
-        return image.reason != nil
+        frame.isInApp && frame.function == nil && frame.image != nil && !isLineExpected(frame, images)
     }
 
     /// Whether the frame's module is named like one of the toolchain's, but has lines, so it is the app's.
@@ -182,8 +181,8 @@ extension StallReport {
 
     private static func nameIsMissing(_ frame: Frame, _ images: [Image]) -> String {
         let image = frame.image.map { images[$0] }
-        return
-            "the function at \(image?.name ?? "?")+\(frame.offset) is not known: \(image?.reason ?? "no name was found")"
+        let reason = image?.reason ?? frame.reason ?? "no name was found"
+        return "the function at \(image?.name ?? "?")+\(frame.offset) is not known: \(reason)"
     }
 }
 

@@ -16,14 +16,19 @@ struct DebugFiles {
     /// Directories looked in, in order: laid out as ``systemDirectory`` is, or just holding the files.
     let directories: [String]
     private let debuginfod: DebuginfodClient?
+    /// The path by which the file of this process's executable is opened.
+    private let ownExecutable: String
 
-    init(directories: [String] = [], debuginfod: DebuginfodClient? = nil) {
+    init(
+        directories: [String] = [], debuginfod: DebuginfodClient? = nil, ownExecutable: String = OwnExecutable.file
+    ) {
         self.directories = directories + [Self.systemDirectory]
         self.debuginfod = debuginfod
+        self.ownExecutable = ownExecutable
     }
 
     func file(of image: ImageIdentity) throws(Missing) -> ELFFile {
-        let path = image.isOwnExecutable ? OwnExecutable.file : image.path
+        let path = image.isOwnExecutable ? ownExecutable : image.path
         let file: ELFFile
         do {
             file = try ELFFile(path: path)
@@ -40,8 +45,10 @@ struct DebugFiles {
         guard buildID == image.buildID else {
             throw Missing(reason: "its file has been replaced: the build ID is another")
         }
-        // /proc leads to the file of the running executable, wherever it is.
-        if buildID == nil, !image.isOwnExecutable, image.contentHash == nil || file.contentHash() != image.contentHash {
+        // /proc leads to the file of the running executable, wherever it is. One that was started as an argument of the
+        // dynamic linker has only its path.
+        let isMapped = image.isOwnExecutable && path.hasPrefix("/proc/")
+        if buildID == nil, !isMapped, image.contentHash == nil || file.contentHash() != image.contentHash {
             throw Missing(reason: "its file may have been replaced: it has no build ID, and other contents")
         }
         return file

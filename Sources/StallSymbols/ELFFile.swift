@@ -154,7 +154,20 @@ extension ELFFile {
             let notes = try bytes(of: section, atMost: Self.maximumNoteBytes)
             if let identifier = Self.buildID(inNotes: notes) { return identifier }
         }
+        // A file may have lost its table of sections (strip --strip-section-headers), but not that of its segments.
+        guard try sections().isEmpty else { return nil }
+        for segment in try segments() where segment.p_type == UInt32(PT_NOTE) {
+            let notes = try bytes(at: segment.p_offset, count: segment.p_filesz, atMost: Self.maximumNoteBytes)
+            if let identifier = Self.buildID(inNotes: notes) { return identifier }
+        }
         return nil
+    }
+
+    private func segments() throws(StallWatchError) -> [Elf64_Phdr] {
+        let header = try header()
+        return try table(
+            of: Elf64_Phdr.self, at: header.e_phoff, count: header.e_phnum, recordBytes: header.e_phentsize,
+            atMost: Self.maximumProgramHeaders)
     }
 
     /// The hash of what is the same in memory, as 16 hexadecimal digits; `nil` if the file is damaged.
@@ -162,11 +175,7 @@ extension ELFFile {
     /// CUnwind computes the same from memory: FNV-1a, word by word, of the first 16 KiB of four segments that are not
     /// writable, without the ELF header, which strip(1) changes.
     package func contentHash() -> String? {
-        guard let header = try? header(),
-            let segments = try? table(
-                of: Elf64_Phdr.self, at: header.e_phoff, count: header.e_phnum, recordBytes: header.e_phentsize,
-                atMost: 64)
-        else { return nil }
+        guard let segments = try? segments() else { return nil }
         var (hash, read): (UInt64, Int) = (0xcbf2_9ce4_8422_2325, 0)
         for segment in segments where segment.p_type == UInt32(PT_LOAD) && segment.p_flags & UInt32(PF_W) == 0 {
             let skipped = segment.p_offset == 0 ? UInt64(MemoryLayout<Elf64_Ehdr>.size) : 0
@@ -239,10 +248,7 @@ extension ELFFile {
     package func program() throws(StallWatchError) -> Program {
         let header = try header()
         var interpreter: String?
-        let segments = try table(
-            of: Elf64_Phdr.self, at: header.e_phoff, count: header.e_phnum, recordBytes: header.e_phentsize,
-            atMost: Self.maximumProgramHeaders)
-        for segment in segments where segment.p_type == UInt32(PT_INTERP) {
+        for segment in try segments() where segment.p_type == UInt32(PT_INTERP) {
             let path = try bytes(at: segment.p_offset, count: segment.p_filesz, atMost: Int(PATH_MAX))
             interpreter = String(decoding: path.prefix { $0 != 0 }, as: UTF8.self)
         }

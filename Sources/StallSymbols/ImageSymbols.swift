@@ -9,6 +9,7 @@ final class ImageSymbols {
     private var triedNames = false
     private var debugInformation: Result<DebugInformation, DebugInformation.UnavailableReason>?
     private var missing: String?
+    private var hasReadingFailed = false
 
     init(_ image: ImageIdentity, files: DebugFiles?) {
         self.image = image
@@ -37,6 +38,9 @@ final class ImageSymbols {
         return false
     }
 
+    /// Whether what was not found may be found later: a file could not be opened or read, or memory was short.
+    var mayFindMoreLater: Bool { hasReadingFailed || missing != nil && names == nil }
+
     /// Drops debug information that was refused for memory, so that the next lookup loads it again.
     func retryDebugInformation() { debugInformation = nil }
 
@@ -51,6 +55,7 @@ final class ImageSymbols {
                 locations: [CodeLocation(symbol: name)], isOutsideDebugInformation: isLibrarys)
         }
         var (locations, unavailable) = information.locations(at: address, deadline: deadline)
+        if unavailable == .noMemory { hasReadingFailed = true }
         if locations.isEmpty { locations = [CodeLocation()] }
         // Other tools show the linker's name (`read`, not DWARF's `__libc_read`), which also tells split-off parts.
         if let name = name(at: address) {
@@ -106,15 +111,23 @@ final class ImageSymbols {
     private func openNames() -> ELFSymbolTable? {
         if !triedNames {
             triedNames = true
-            names = file.flatMap { try? ELFSymbolTable(file: $0) }
+            names = table(of: file)
             // A stripped image still has its exported names; its debug file has all names.
-            if names?.isComplete != true, let better = debugFile.flatMap({ try? ELFSymbolTable(file: $0) }),
-                better.isComplete || names == nil
-            {
+            if names?.isComplete != true, let better = table(of: debugFile), better.isComplete || names == nil {
                 names = better
             }
         }
         return names
+    }
+
+    private func table(of file: ELFFile?) -> ELFSymbolTable? {
+        guard let file else { return nil }
+        do {
+            return try ELFSymbolTable(file: file)
+        } catch {
+            hasReadingFailed = true
+            return nil
+        }
     }
 
     private func openDebugInformation(
@@ -129,6 +142,9 @@ final class ImageSymbols {
         }
         var result = read(file)
         if case .failure(.absent) = result { result = read(debugFile) }
+        if case .failure(let unavailable) = result, unavailable == .noMemory || unavailable == .unreadable {
+            hasReadingFailed = true
+        }
         debugInformation = result
         return result
     }

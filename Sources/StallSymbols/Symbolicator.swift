@@ -33,8 +33,10 @@ final class Symbolicator: Symbolicating {
     private var imports: [Place: String?] = [:]
     private var exports: [Export: CalledFunction?] = [:]
     private var images: [ImageIdentity: ImageSymbols] = [:]
-    /// Kept with the answers, and longer than the images.
+    /// Kept longer than the images, and than the answers, which may be dropped in the middle of a report.
     private var reasons: [ImageIdentity: String] = [:]
+    /// The images of which not all could be read, as without a free descriptor: their answers are for one report only.
+    private var unreadImages: Set<ImageIdentity> = []
     private var access: ImageAccess?
 
     init(_ settings: SymbolicationSettings, debuginfod: DebuginfodClient? = nil) {
@@ -51,10 +53,7 @@ final class Symbolicator: Symbolicating {
         }
         let answer = lookUpAnew(offset, in: image, deadline: deadline)
         if !answer.isUnfinished {
-            if answers.count >= Self.maximumAnswers {
-                answers.removeAll()
-                reasons.removeAll()
-            }
+            if answers.count >= Self.maximumAnswers { answers.removeAll() }
             answers[place] = answer
         }
         return answer
@@ -66,7 +65,7 @@ final class Symbolicator: Symbolicating {
 
     func calledFunction(before returnAddress: UInt64, in image: ImageIdentity) -> CalledFunction? {
         guard settings.detail != .none else { return nil }
-        return remembered(in: \.calls, for: Place(image: image, offset: returnAddress)) {
+        return remembered(in: \.calls, for: Place(image: image, offset: returnAddress), of: image) {
             open(image).calledFunction(before: returnAddress)
         }
     }
@@ -77,13 +76,15 @@ final class Symbolicator: Symbolicating {
 
     func importedSymbol(calledBefore returnAddress: UInt64, in image: ImageIdentity) -> String? {
         guard settings.detail != .none else { return nil }
-        return remembered(in: \.imports, for: Place(image: image, offset: returnAddress)) {
+        return remembered(in: \.imports, for: Place(image: image, offset: returnAddress), of: image) {
             open(image).importedSymbol(calledBefore: returnAddress)
         }
     }
 
     func exportedFunction(_ symbol: String, of image: ImageIdentity) -> CalledFunction? {
-        remembered(in: \.exports, for: Export(image: image, symbol: symbol)) { open(image).exportedFunction(symbol) }
+        remembered(in: \.exports, for: Export(image: image, symbol: symbol), of: image) {
+            open(image).exportedFunction(symbol)
+        }
     }
 
     func sibling(of function: CalledFunction, in image: ImageIdentity, deadline: UInt64) -> CodeLocation? {
@@ -97,18 +98,28 @@ final class Symbolicator: Symbolicating {
     }
 
     private func remembered<Key: Hashable, Answer>(
-        in answers: ReferenceWritableKeyPath<Symbolicator, [Key: Answer?]>, for key: Key, _ find: () -> Answer?
+        in answers: ReferenceWritableKeyPath<Symbolicator, [Key: Answer?]>, for key: Key, of image: ImageIdentity,
+        _ find: () -> Answer?
     ) -> Answer? {
         if let known = self[keyPath: answers][key] { return known }
         if self[keyPath: answers].count >= Self.maximumAnswers { self[keyPath: answers].removeAll() }
         let answer = find()
+        if images[image]?.mayFindMoreLater == true { unreadImages.insert(image) }
         self[keyPath: answers][key] = .some(answer)
         return answer
     }
 
     func reason(for image: ImageIdentity) -> String? { reasons[image] }
 
-    func releaseMemory() { images.removeAll() }
+    func releaseMemory() {
+        images.removeAll()
+        guard !unreadImages.isEmpty else { return }
+        answers = answers.filter { !unreadImages.contains($0.key.image) }
+        calls = calls.filter { !unreadImages.contains($0.key.image) }
+        imports = imports.filter { !unreadImages.contains($0.key.image) }
+        exports = exports.filter { !unreadImages.contains($0.key.image) }
+        unreadImages.removeAll()
+    }
 
     func use(_ access: ImageAccess) { self.access = access }
 
@@ -127,7 +138,9 @@ final class Symbolicator: Symbolicating {
             symbols.retryDebugInformation()
             answer = attempt()
         }
+        if reasons.count >= Self.maximumAnswers { reasons.removeAll() }
         reasons[image] = symbols.reason
+        if symbols.mayFindMoreLater { unreadImages.insert(image) }
         return answer
     }
 

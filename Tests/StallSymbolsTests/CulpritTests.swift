@@ -217,6 +217,19 @@ import TestSupport
         // If all names are known, the frame is a stub of the linker.
         #expect(culprit(of: frames) == "main")
     }
+
+    /// As in a report that is written before all names are found.
+    @Test func `a frame for whose name the time was short ends the search`() {
+        var unnamed = frame(nil)
+        unnamed.reason = "the time limit was reached"
+        let frames = [unnamed, frame("main", line: 9)]
+        #expect(
+            StallReport.blame(for: frames, images: [image()])
+                == .none("the function at notes+0x1 is not known: the time limit was reached"))
+        #expect(culprit(of: [frame("save()", line: 7)] + frames) == "save()")
+        unnamed.reason = "the debug information does not cover it"
+        #expect(culprit(of: [unnamed, frames[1]]) == "main", "a stub of the linker")
+    }
 }
 
 /// The workers of a pool in a named report.

@@ -139,6 +139,19 @@ import TestSupport
         #expect(!exported.isAmongLibraries(0x2800))
     }
 
+    @Test func `a file without sections has its build ID in its segments`() throws {
+        var bytes = SmallELF(sectionCount: 0).bytes
+        let note: [UInt8] = [4, 0, 0, 0, 4, 0, 0, 0, 3, 0, 0, 0] + Array("GNU\0".utf8) + [0xab, 0xcd, 0xef, 1]
+        let start = UInt64(bytes.count)
+        // The place of the program headers, and their number.
+        withUnsafeBytes(of: start.littleEndian) { bytes.replaceSubrange(32..<40, with: $0) }
+        bytes[56] = 1
+        // Type, place, two addresses, two sizes, alignment; the header has 56 bytes.
+        let header = [UInt64(PT_NOTE), start + 56, 0, 0, UInt64(note.count), UInt64(note.count), 4]
+        for word in header { withUnsafeBytes(of: word.littleEndian) { bytes += $0 } }
+        #expect(try ELFFile(path: try directory.write("image", bytes + note)).buildID() == "abcdef01")
+    }
+
     // MARK: Files that are not ELF
 
     private func expectUnreadable(_ path: String, sourceLocation: SourceLocation = #_sourceLocation) {

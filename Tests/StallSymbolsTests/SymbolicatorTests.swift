@@ -18,6 +18,69 @@ import Testing
     }
 }
 
+@Suite struct SymbolicatorTests {
+    private let directory = TemporaryDirectory.ofTest()
+
+    /// An image without debug information whose file may not be there yet.
+    private func image(_ name: String, _ elf: SmallELF) throws -> ImageIdentity {
+        let other = try ELFFile(path: try directory.write("other", elf.bytes))
+        return ImageIdentity(path: directory.path(name), buildID: nil, contentHash: other.contentHash())
+    }
+
+    /// As where the program had no descriptor left.
+    @Test func `a file that could not be opened is read for the next report`() throws {
+        var elf = SmallELF(symbols: [
+            .init(name: "save", address: 0x1000, size: 5), .init(name: "write", address: 0x1015),
+        ])
+        // A call of `write`.
+        elf.instructions = [0xe8, 0x10, 0, 0, 0]
+        let image = try image("late", elf)
+        let symbolicator = Symbolicator(.names)
+        func names() -> [String?] {
+            [
+                symbolicator.lookUp(0x1000, in: image, deadline: .max).locations.last?.symbol,
+                symbolicator.calledFunction(before: 0x1005, in: image)?.symbol,
+            ]
+        }
+        #expect(names() == [nil, nil] && symbolicator.reason(for: image) != nil)
+        try directory.write("late", elf.bytes)
+        #expect(names() == [nil, nil], "a report has one answer")
+        symbolicator.releaseMemory()
+        #expect(names() == ["save", "write"] && symbolicator.reason(for: image) == nil)
+        symbolicator.releaseMemory()
+        try directory.write("late", "another file")
+        #expect(names() == ["save", "write"], "what was read is kept")
+    }
+
+    /// Without it, a function without a name would not count as the app's.
+    @Test func `the reason for missing lines stays when there are too many answers`() throws {
+        let elf = SmallELF(symbols: [.init(name: "save", address: 0x1000, size: 0x8000)])
+        let image = try image("whole", elf)
+        try directory.write("whole", elf.bytes)
+        let symbolicator = Symbolicator(.lines)
+        for offset in 0...UInt64(Symbolicator.maximumAnswers) {
+            #expect(symbolicator.lookUp(0x1000 + offset, in: image, deadline: .max).locations.last?.symbol == "save")
+        }
+        #expect(symbolicator.reason(for: image) == "no debug information was found")
+    }
+}
+
+@Suite struct DebugFilesTests {
+    private let directory = TemporaryDirectory.ofTest()
+
+    /// As after `ld-linux.so ./notes`, where /proc does not lead to it.
+    @Test func `an executable that is opened by its path may have been replaced`() throws {
+        let path = try directory.write("notes", SmallELF(symbols: []).bytes)
+        let files = DebugFiles(ownExecutable: path)
+        var image = ImageIdentity(path: path, buildID: nil, isOwnExecutable: true)
+        image.contentHash = try ELFFile(path: path).contentHash()
+        #expect((try? files.file(of: image)) != nil)
+        image.contentHash = "0123456789abcdef"
+        let reason = "its file may have been replaced: it has no build ID, and other contents"
+        #expect(throws: DebugFiles.Missing(reason: reason)) { try files.file(of: image) }
+    }
+}
+
 @Suite struct SymbolProbeTests {
     @Test func `the test's executable has symbols and debug information`() {
         let files = SymbolProbe(executable: "/proc/self/exe").files()
