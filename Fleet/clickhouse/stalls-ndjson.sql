@@ -17,7 +17,7 @@ SELECT
     culprit.line AS line,
     loop.label AS loop,
     process.name AS service,
-    if(metadata['service.version'] != '', metadata['service.version'], metadata['version']) AS version,
+    if(metadata['version'] != '', metadata['version'], metadata['service.version']) AS version,
     process.hostname AS host,
     process.pid AS pid,
     process.bootID AS boot_id,

@@ -18,7 +18,7 @@ SELECT
     fields.culprit.line AS line,
     fields.loop.label AS loop,
     fields.process.name AS service,
-    if(fields.metadata['service.version'] != '', fields.metadata['service.version'], fields.metadata['version']) AS version,
+    if(fields.metadata['version'] != '', fields.metadata['version'], fields.metadata['service.version']) AS version,
     fields.process.hostname AS host,
     fields.process.pid AS pid,
     fields.process.bootID AS boot_id,

@@ -18,7 +18,7 @@ SELECT DISTINCT ON (id)
     culprit.line AS line,
     loop.label AS loop,
     process.name AS service,
-    coalesce(metadata['service.version'], metadata['version'], '') AS version,
+    coalesce(metadata['version'], metadata['service.version'], '') AS version,
     process.hostname AS host,
     process.pid AS pid,
     process.bootID AS boot_id,

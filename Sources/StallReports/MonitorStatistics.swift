@@ -156,7 +156,7 @@ public struct LoopStatistics: Codable, Sendable, Equatable {
         }?.upperBound
     }
 
-    /// Adds the numbers of a loop with the same label; the threshold is the other one's, if it has one.
+    /// Adds the numbers of a loop with the same label.
     package mutating func add(_ other: LoopStatistics) {
         watchedTime += other.watchedTime
         turns &+= other.turns
@@ -164,11 +164,11 @@ public struct LoopStatistics: Codable, Sendable, Equatable {
         stalls &+= other.stalls
         missed &+= other.missed
         stallTime += other.stallTime
-        lastStall = other.lastStall ?? lastStall
+        lastStall = [lastStall, other.lastStall].compactMap(\.self).max()
         earlyStops &+= other.earlyStops
         lateTimers &+= other.lateTimers
         longestTimerDelay = [longestTimerDelay, other.longestTimerDelay].compactMap(\.self).max()
-        if other.threshold > .zero { threshold = other.threshold }
+        threshold = max(threshold, other.threshold)
         utilization = [utilization, other.utilization].compactMap(\.self).max()
         let counts = Dictionary((latency + other.latency).map { ($0.upperBound, $0.turns) }, uniquingKeysWith: &+)
         latency = counts.map { LatencyBucket(upperBound: $0, turns: $1) }

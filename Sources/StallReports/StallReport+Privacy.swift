@@ -82,6 +82,7 @@ extension StallReport {
         let original = self
         metadata = [:]
         loop.thread?.name = nil
+        loop.thread?.context = nil
         (process.name, process.executable, process.kernel, process.hostname) = ("", "", "", "")
         process.operatingSystem = nil
         culprit = nil
@@ -90,6 +91,8 @@ extension StallReport {
         pool?.actor = nil
         replaceTargets { _ in nil }
         replaceLockLabels { _ in nil }
+        // Peers have the names of processes and threads.
+        changeWaits(call: { ($0.peers, $0.omittedPeers, $0.missingPeersReason) = (nil, nil, nil) })
         for index in (cause?.lock?.owners ?? []).indices {
             cause?.lock?.owners[index].thread.name = nil
             cause?.lock?.owners[index].thread.context = nil

@@ -34,7 +34,8 @@ extension StallReport {
         for index in samples.indices where samples[index].stack.map({ stacks[$0].count > count }) == true {
             (samples[index].isComplete, samples[index].reason) = (false, reason)
         }
-        for index in (otherThreads ?? []).indices where otherThreads?[index].stack != nil {
+        for index in (otherThreads ?? []).indices
+        where otherThreads?[index].stack.map({ stacks[$0].count > count }) == true {
             otherThreads?[index].reason = reason
         }
         var (kept, numbers) = ([Frame](), [Int: Int]())

@@ -24,7 +24,7 @@ enum Program {
         } catch is ClosedOutput {
             exit(EXIT_SUCCESS)
         } catch let none as NoStalls {
-            StandardError.write(none.text(InspectedProcess.monitored()))
+            none.write()
             exit(EXIT_SUCCESS)
         } catch  where StallWatchCommand.exitCode(for: error) == .validationFailure {
             // It has words of the command line.

@@ -62,6 +62,18 @@ import Testing
         #expect(throws: DecodingError.self) { try JSONDecoder().decode(MonitorStatistics.self, from: Data(json.utf8)) }
     }
 
+    @Test func `the order of the files does not change a sum`() {
+        var other = Self.statistics()
+        other.loops[0].lastStall = Timestamp("2026-11-21T07:00:00.000000Z")
+        other.loops[0].threshold = .milliseconds(100)
+        for both in [[Self.statistics(), other], [other, Self.statistics()]] {
+            var sum = MonitorStatistics()
+            for statistics in both { sum.add(statistics) }
+            #expect(sum.loops.first?.lastStall == Timestamp("2026-11-21T08:00:00.500000Z"))
+            #expect(sum.loops.first?.threshold == .milliseconds(250))
+        }
+    }
+
     @Test func `loops with the same label are added up`() throws {
         var sum = MonitorStatistics()
         sum.add(Self.statistics())

@@ -89,6 +89,17 @@ import Testing
         }
     }
 
+    @Test func `a short stack of another thread is not said to be cut`() throws {
+        var report = try report(samples: 2, frames: 128)
+        report.stacks.append([0])
+        var other = StallReport.OtherThread(thread: .init(id: 7))
+        other.stack = 2
+        report.otherThreads = [other]
+        let read = try StallReport(jsonData: report.json(isIndented: false, limit: 256 << 10))
+        #expect(read.stacks[0].count < 128 && read.stacks[2].count == 1)
+        #expect(read.otherThreads?.first?.reason == nil)
+    }
+
     @Test func `a long name keeps its beginning and is told apart by a hash`() {
         let names = ["a", "b"].map { String(repeating: "ö", count: 5_000) + $0 }
         let bounded = names.map(StallReport.bounded)

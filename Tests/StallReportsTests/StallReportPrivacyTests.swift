@@ -43,6 +43,8 @@ extension StallReportSummaryTests {
         #expect(!String(decoding: report.jsonData(), as: UTF8.self).contains("secret"))
         #expect(report.cause?.systemCall?.target == "a path")
         broken.cause?.lock?.owners[0].thread.name = "secret"
+        broken.cause?.lock?.owners[0].systemCall?.peers?[0].thread = .init(id: 8, name: "secret")
+        broken.cause?.systemCall?.peers?[0].name = "secret"
         #expect(broken.redact { $0.durationMilliseconds = -1 } != nil)
         #expect(!String(decoding: broken.jsonData(), as: UTF8.self).contains("secret"))
     }

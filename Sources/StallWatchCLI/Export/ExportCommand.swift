@@ -35,6 +35,7 @@ struct ExportCommand: ParsableCommand {
     func run() throws {
         let destination = try Destination(output, isBinary: format.isBinary)
         var profile = StallProfile()
+        profile.keepsTurns = format == .firefox
         try selection.read().forEach(.whole) { report, _ in profile.add(report) }
         let stalls = profile.stalls.reduce(profile.stalls.count) { $0 &+ $1.repeats }
         try destination.write(format.data(profile), of: counted(reports: profile.stalls.count, ofStalls: stalls))

@@ -49,6 +49,10 @@ struct HTMLCommand: ParsableCommand {
         guard link.contains("{file}") || link.contains("{path}") else {
             throw ValidationError("--link needs {path} or {file}, as in \(PageData.standardLink).")
         }
+        let words = SelectedWords(selection.words)
+        if isComparison, selection.paths.count == 2, !words.digits.isEmpty || !words.rows.isEmpty {
+            throw ValidationError("A comparison takes no digits and no rows: use --fingerprint, or --no-compare.")
+        }
         guard compare == true else { return }
         guard selection.paths.count == 2 else {
             throw ValidationError("--compare takes two paths: the older reports, then the newer ones.")

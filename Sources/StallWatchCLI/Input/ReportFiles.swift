@@ -57,6 +57,12 @@ struct ReportFiles {
         return [".ndjson", ".jsonl"].contains { plain.hasSuffix($0) }
     }
 
+    /// Whether a file has reports by its name, so that a search of its directory reads it.
+    static func isFound(_ path: String) -> Bool {
+        let name = fileName(path)
+        return !name.hasPrefix(".") && (StallReport.isFileName(name) || hasLines(name))
+    }
+
     private static func layout(of path: String) -> ReportFile.Layout {
         let name = fileName(path)
         if hasLines(name) { return .lines }
@@ -69,7 +75,7 @@ struct ReportFiles {
         let prefix = directory.hasSuffix("/") ? directory : directory + "/"
         for entry in entries.sorted(by: { $0.name < $1.name }) where !entry.name.hasPrefix(".") {
             let path = prefix + entry.name
-            let isReport = StallReport.isFileName(entry.name) || Self.hasLines(entry.name)
+            let isReport = Self.isFound(entry.name)
             let isJSON = entry.name.hasSuffix(".json")
             // Some file systems do not report the type.
             guard isReport || isJSON || [DT_DIR, DT_UNKNOWN].contains(entry.type), let status = FileStatus(path: path)
@@ -112,6 +118,16 @@ struct NoStalls: Error, Equatable {
             text += (turns.isEmpty ? "" : "; " + turns.joined(separator: ", ").printable) + ".\n"
         }
         return text + (monitored.isEmpty ? "No process has a monitor now.\n" : "")
+    }
+}
+
+extension NoStalls {
+    /// Says it on standard error.
+    func write() { StandardError.write(text(InspectedProcess.monitored())) }
+
+    /// Reads reports; for a document that a machine reads, none is no error: an empty file is neither JSON nor XML.
+    static func allowed(_ isDocument: Bool, _ read: () throws -> Void) throws {
+        do { try read() } catch let none as NoStalls where isDocument { none.write() }
     }
 }
 

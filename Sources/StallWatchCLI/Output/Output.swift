@@ -133,6 +133,9 @@ struct FormatOptions: ParsableArguments {
     /// Whether a machine shows each stall to a developer, with all that is to be said of it.
     var isForCI: Bool { chosen == .github || chosen == .junit }
 
+    /// Whether the output is one JSON or XML document.
+    var isDocument: Bool { [.json, .junit].contains(chosen) }
+
     var chosen: OutputFormat { format ?? (json ? .json : markdown ? .markdown : .text) }
 
     func validate() throws {

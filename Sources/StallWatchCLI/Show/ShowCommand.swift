@@ -64,7 +64,9 @@ struct ShowCommand: ParsableCommand {
     }
 
     func run() throws {
-        let (chosen, count) = try choose()
+        var (chosen, count): ([Choice], Int) = ([], 0)
+        // As JSON, it is a document for each report.
+        try NoStalls.allowed(formatOptions.chosen == .junit) { (chosen, count) = try choose() }
         let reports = try chosen.map { choice throws(CommandFailure) in
             do throws(UnreadableReport) {
                 return (report: try StallReport(json: choice.json), origin: choice.origin)

@@ -27,7 +27,7 @@ struct StatisticsSum: Sendable {
         }
         guard files > 0 else {
             throw CommandFailure(
-                .nothing, "No statistics found. Name the file that the configuration sets with statisticsPath."
+                .nothing, "No statistics found. Name the file of the configuration's output .statistics(path)."
             )
         }
     }

@@ -24,8 +24,9 @@ struct StallFollower {
 
     mutating func update(with report: ReportSummary) -> Event? {
         let event = Self.event(of: report)
-        // The process may still run, in another pid namespace. Its death is not reported twice.
-        if event == .began, reported[report.id] == .died { return nil }
+        // The process may still run, in another pid namespace. Its death is not reported twice, also when the next
+        // monitor finishes the report.
+        if event != .ended, reported[report.id] == .died { return nil }
         ongoing[report.id] = event == .began ? report : nil
         guard reported[report.id] != event else { return nil }
         if reported.count > Self.maximumReported { reported = reported.filter { ongoing[$0.key] != nil } }
@@ -68,7 +69,10 @@ struct FollowedDirectory {
             guard let report = read(path) else { continue }
             if skipsEnded, report.state != .ongoing {
                 follower.skip(report)
-            } else if filter.matches(report), let event = follower.update(with: report) {
+            } else if filter.matches(report) || follower.ongoing[report.id] != nil,
+                let event = follower.update(with: report)
+            {
+                // One that was shown when it began is also shown when it ends: its cause and its stacks change.
                 try printer.print(event, report)
             }
         }

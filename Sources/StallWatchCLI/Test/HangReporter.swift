@@ -41,7 +41,7 @@ struct HangReporter {
             for process in others where children.contains(process) {
                 lines.append("Child process \(process.id): \(process.command), \(Self.state(process.state))")
             }
-            lines.append("Reports: stallwatch show --all \(directory)")
+            lines.append("Reports: stallwatch show --all \(directory.shellWord)")
         }
         return lines.map { $0.printable + "\n" }.joined()
     }

@@ -19,12 +19,18 @@ struct HistoryTable: Encodable {
     let omitted: Int
     let versions: [VersionHistory.Version]
     let time: MonitoredTime
+    /// How many groups changed, also of those without a row.
+    private let changeCounts: [VersionHistory.Change: Int]
 
     init(_ groups: [StallGroup], limit: Int, history: VersionHistory, time: MonitoredTime) {
         let versions = history.versions
         self.versions = versions
         self.time = time
         omitted = max(groups.count - limit, 0)
+        let changes = groups.compactMap {
+            VersionHistory.change(history.counts(of: $0.fingerprint, in: versions), versions)
+        }
+        changeCounts = Dictionary(grouping: changes) { $0 }.mapValues(\.count)
         rows = groups.prefix(limit).map { group in
             let counts = history.counts(of: group.fingerprint, in: versions)
             return Row(
@@ -80,9 +86,7 @@ struct HistoryTable: Encodable {
             return more + "Nothing to compare with: fewer than two versions, which metadata[\"version\"] of the "
                 + "configuration sets."
         }
-        let counts = VersionHistory.Change.allCases.map { change in
-            "\(rows.count { $0.change == change }) \(change.rawValue)"
-        }
+        let counts = VersionHistory.Change.allCases.map { "\(changeCounts[$0] ?? 0) \($0.rawValue)" }
         return more
             + "\(counts.joined(separator: ", ")) in version \(newest.name.printable), the newest of \(versions.count)."
     }

@@ -75,7 +75,10 @@ struct TopCommand: ParsableCommand {
         let summary = ReportReading.summary(withCallers: { fingerprint in
             isForEach || fingerprint.map { id in known.withLock { $0.insert(id).inserted } } ?? false
         })
-        try selection.read().forEach(formatOptions.isForCI && !isForEach ? .explained : summary) { groups.add($0, $1) }
+        let reading: ReportReading<ReportSummary> = formatOptions.isForCI && !isForEach ? .explained : summary
+        try NoStalls.allowed(formatOptions.isDocument) {
+            try selection.read().forEach(reading) { groups.add($0, $1) }
+        }
         let sorted = groups.sorted(by: order)
         let terminal = terminalOptions.terminal
         let isText = formatOptions.chosen == .text
@@ -95,13 +98,17 @@ struct TopCommand: ParsableCommand {
     private var order: StallGroups.Order { groupBy == .harm ? .harm : sort }
 
     private func showHistory() throws {
-        let reports = try selection.read()
-        var (groups, history) = (StallGroups(), VersionHistory(reports.filter))
-        try reports.forEach(.summary) { report, origin in
-            groups.add(report, origin)
-            history.add(report)
+        var (groups, history) = (StallGroups(), VersionHistory(selection.filters.filter))
+        var statistics: [String] = []
+        try NoStalls.allowed(formatOptions.isDocument) {
+            let reports = try selection.read()
+            statistics = reports.statistics
+            try reports.forEach(.summary) { report, origin in
+                groups.add(report, origin)
+                history.add(report)
+            }
         }
-        let time = MonitoredTime(statistics: reports.statistics, reports: history.hours)
+        let time = MonitoredTime(statistics: statistics, reports: history.hours)
         let terminal = terminalOptions.terminal
         let isText = formatOptions.chosen == .text
         let standard = isText ? TopTable.limit(for: terminal) : .max

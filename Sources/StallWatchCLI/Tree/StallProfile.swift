@@ -36,6 +36,8 @@ struct StallProfile {
         }
     }
 
+    /// Whether it has the turns around the stalls, which take more memory than all else.
+    var keepsTurns = true
     private(set) var table = StackTable()
     private var loopTable = Numbered<LoopIdentity>()
     private(set) var stalls: [Stall] = []
@@ -52,8 +54,8 @@ struct StallProfile {
                 loop: loopTable.number(of: LoopIdentity(report)), startedAt: report.startedAt,
                 microseconds: StallWeights.microseconds(report.durationMilliseconds), kind: report.kind.rawValue,
                 cause: report.causeWord,
-                shares: table.add(report), history: report.history?.loops ?? [], repeats: report.repeats,
-                factor: StallWeights.factor(of: report)
+                shares: table.add(report), history: keepsTurns ? report.history?.loops ?? [] : [],
+                repeats: report.repeats, factor: StallWeights.factor(of: report)
             )
         )
     }

@@ -39,7 +39,9 @@ struct TreeCommand: ParsableCommand {
 
     func run() throws {
         var tree = CallTree(direction, leavesOutRuntimeFrames: !allFrames)
-        try selection.read().forEach(.whole) { report, _ in tree.add(report) }
+        try NoStalls.allowed(output.json) {
+            try selection.read().forEach(.whole) { report, _ in tree.add(report) }
+        }
         let finished = tree.finished()
         try output.write(TreeReport(finished, minimumPercent: minimum), isLast: true) {
             Self.text(finished, minimumPercent: minimum, foldsOthers: !allFrames, for: $0)

@@ -104,6 +104,22 @@ import TextOutput
     }
 }
 
+@Suite struct StallProfileTests {
+    @Test func `only a format that shows the turns keeps them`() throws {
+        var report = try StackFixture.report(300, [.init(at: 250, stack: ["save"])])
+        let turn = StallReport.Turn(atMilliseconds: -100, durationMilliseconds: 40, waitedMilliseconds: 0)
+        report.history = StallReport.History(
+            windowMilliseconds: 5_000,
+            loops: [StallReport.LoopHistory(label: "main", kind: report.loop.kind, turns: [turn])])
+        for keepsTurns in [true, false] {
+            var profile = StallProfile()
+            profile.keepsTurns = keepsTurns
+            profile.add(report)
+            #expect(profile.stalls.map(\.history.count) == [keepsTurns ? 1 : 0])
+        }
+    }
+}
+
 @Suite struct JSONValueTests {
     private func text(_ value: JSONValue) -> String {
         String(decoding: JSONOutput.bytes(value, isIndented: false).dropLast(), as: UTF8.self)

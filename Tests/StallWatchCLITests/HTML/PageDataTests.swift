@@ -141,6 +141,19 @@ import Testing
         #expect(unknown["rates"] as? [String: String] == [:])
     }
 
+    @Test(arguments: ["9f2c", "1"]) func `a comparison refuses digits and rows`(word: String) throws {
+        let scratch = try TemporaryDirectory()
+        for folder in ["before/", "after/"] { try scratch.write([ReportFixture(number: 1)], in: folder) }
+        let result = try Tool.run(["html", "before", "after", word], in: scratch)
+        #expect(result.errors.hasPrefix("Error: A comparison takes no digits and no rows: "), "\(result)")
+        #expect(result.status == 2 && scratch.names == ["after", "before"], "\(result)")
+    }
+
+    @Test func `the page knows both names of a version`() {
+        let page = html([])
+        for name in ["version", "service.version"] { #expect(page.contains("pairs.get(\"\(name)\")"), "\(name)") }
+    }
+
     @Test func `a link is part of the page`() throws {
         var page = PageData(link: "vscode://file{file}:{line}")
         page.add(try StallReport(jsonData: ReportFixture(number: 1).bytes))

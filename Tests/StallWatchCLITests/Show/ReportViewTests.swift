@@ -120,7 +120,7 @@ import Testing
     }
 
     private static let lines = [
-        "the lock is held by python3 (pid 812, running for 2 s), which is in clock_nanosleep",
+        "the lock is held by python3 (pid 812, running for 2 s), which was in clock_nanosleep when it was looked at",
         "the lock is held by this process", "2 more processes are left out",
     ]
 

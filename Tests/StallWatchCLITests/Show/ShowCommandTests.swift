@@ -148,6 +148,23 @@ import TextOutput
         #expect(whole.contains("\nfingerprint 9f2c41d07a3be815\n"), "\(whole)")
     }
 
+    @Test func `the next command finds the report that is shown`() throws {
+        let report = try StallReport(jsonData: ReportFixture(number: 1).bytes)
+        func view(_ path: String, line: Int? = nil) -> ReportView {
+            ReportView(report: report, origin: ReportOrigin(path: path, line: line), terminal: Terminal())
+        }
+        // A search of the folder leaves out a file with another name.
+        #expect(view("now.json").brief.contains("Next: stallwatch show now.json 000000000001 --all"))
+        #expect(view("now.json").next.hasPrefix("Next: stallwatch symbolicate now.json --in-place  ("))
+        #expect(view("old reports/now.json").folder == "'old reports/now.json'")
+        #expect(view("stall-1.json").folder == "." && view("a/stall-1.json").folder == "a")
+        // A file of several reports is not replaced.
+        let lines = view("stalls/stalls.ndjson", line: 3).next
+        #expect(lines.hasPrefix("Next: stallwatch symbolicate stalls --output named  ("), "\(lines)")
+        try scratch.write("now.json", ReportFixture(number: 1).json)
+        #expect(try Tool.run(["show", "now.json", "000000000001", "--all"], in: scratch).status == 0)
+    }
+
     @Test func `a stack without the app's frames is shown as it is`() throws {
         let frame = #""isInApp": true, "kind": "code""#
         let text = ReportFixture(number: 1).json.replacing(frame, with: #""isInApp": false, "kind": "code""#)

@@ -100,7 +100,7 @@ import Testing
         let result = try Tool.run(["stats", "."], in: scratch)
         #expect(
             result.errors
-                == "Error: No statistics found. Name the file that the configuration sets with statisticsPath.\n"
+                == "Error: No statistics found. Name the file of the configuration's output .statistics(path).\n"
         )
         #expect(result.status == 1)
     }

@@ -167,6 +167,24 @@ import TextOutput
         #expect(printed.text == "\r\u{1b}[K")
     }
 
+    /// The cause and the stacks of a report change while the stall lasts.
+    @Test func `a stall that was shown ends, also if it matches no more`() throws {
+        final class Printed { var text = "" }
+        let printed = Printed()
+        let printer = TailPrinter(terminal: Terminal(), isJSON: false) { printed.text += $0 }
+        try scratch.write([ReportFixture(number: 2, state: "ongoing", milliseconds: 250)], in: "stalls/")
+        var filter = ReportFilter()
+        filter.causes = ["lock"]
+        var followed = FollowedDirectory(watch: try DirectoryWatch(path: scratch.path("stalls")), filter: filter)
+        try followed.poll(printer)
+        #expect(followed.ongoing.count == 1)
+        try scratch.write([ReportFixture(number: 2, milliseconds: 900, cause: "cpu")], in: "stalls/")
+        try scratch.write([ReportFixture(number: 3, milliseconds: 700, cause: "cpu")], in: "stalls/")
+        try followed.poll(printer)
+        #expect(followed.ongoing.isEmpty && printed.text.contains("  stalled for 900 ms "), "\(printed.text)")
+        #expect(!printed.text.contains("700 ms"), "\(printed.text)")
+    }
+
     @Test func eachEventIsReturnedOnce() throws {
         var follower = StallFollower()
         var report = ReportSummary(try StallReport(jsonData: ReportFixture(state: "ongoing").bytes))
@@ -175,6 +193,9 @@ import TextOutput
         #expect(follower.dead { _ in true } == [report])
         #expect(follower.dead { _ in true } == [])
         // The process still runs, in another pid namespace.
+        #expect(follower.update(with: report) == nil)
+        // The next monitor has finished the report.
+        report.state = .abandoned
         #expect(follower.update(with: report) == nil)
         report.state = .ended
         #expect(follower.update(with: report) == .ended)

@@ -71,6 +71,12 @@ import Testing
         #expect(result.output.split(separator: "\n").allSatisfy { $0.count <= columns })
     }
 
+    @Test func `changes of groups without a row are counted`() throws {
+        let result = try Tool.run(["top", ".", "--history", "-n", "1"], in: try folder())
+        let counts = "…and 3 more: --limit 4 shows all. 1 new, 1 gone, 1 regressed in version 1.4, the newest of 3."
+        #expect(result.output.contains(counts), "\(result)")
+    }
+
     @Test func `JSON has the same, and the time of the statistics`() throws {
         let scratch = try folder()
         try scratch.write(

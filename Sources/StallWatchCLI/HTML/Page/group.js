@@ -98,7 +98,11 @@ function rateOfGroup(group) {
   return isKnown ? data.rates[group.fingerprint] + " over " + data.hours : null;
 }
 
-const versionOf = (stall) => (pairsOf(stalls.metadata[stall]).find(([key]) => key === "version") || [])[1];
+// By the names that reports and OpenTelemetry give it.
+function versionOf(stall) {
+  const pairs = new Map(pairsOf(stalls.metadata[stall]));
+  return pairs.get("version") ?? pairs.get("service.version");
+}
 
 function showGroup(host, list) {
   if (list.length === 0) return host.replaceChildren(element("p", { class: "empty" }, "No stall matches."));
