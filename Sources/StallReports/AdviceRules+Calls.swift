@@ -101,7 +101,8 @@ extension AdviceRule {
             guard let call = facts.call(.io, in: sockets), call.isSocket || call.name == "connect", !call.isLocal,
                 let place = facts.culprit
             else { return nil }
-            return "Do not wait for the network in \(place): \(call) returns when the other side answers. "
+            let end = writes.union(sends).contains(call.name) ? "there is room for the data" : "the other side answers"
+            return "Do not wait for the network in \(place): \(call) returns when \(end). "
                 + "Use an async client (URLSession, NIO), or a thread of its own."
         },
     ]
@@ -113,7 +114,7 @@ extension AdviceRule {
                 child.target?.hasPrefix("pipe:") == true, let place = facts.culprit
             else { return nil }
             return "Read the child's output to its end before \(place) waits for it: "
-                + "\(child.name ?? "the child") is blocked in a write to its full pipe."
+                + "\(child.name ?? "the child") was seen blocked in a write to its full pipe."
         },
         // Silent for a read from a file that a child has written.
         AdviceRule(id: "child", topic: "children") { facts in
@@ -126,10 +127,11 @@ extension AdviceRule {
             return "Do not wait for \(facts.awaitedChild?.name ?? "the child")\(number) in \(place): "
                 + "set Process.terminationHandler, or wait on a thread of its own\(output)."
         },
-        // Silent for a pipe whose writer is this process.
+        // Silent for a pipe that this process has open for writing, too: a child may only have inherited its end.
         AdviceRule(id: "pipe", topic: "children") { facts in
             guard let call = facts.call(.io, in: ["read", "readv"]), call.isPipe, let place = facts.culprit,
-                let writer = call.peers?.first(where: { $0.role == .writer }), writer.isThisProcess != true
+                let writers = call.peers?.filter({ $0.role == .writer }), let writer = writers.first,
+                !writers.contains(where: { $0.isThisProcess == true })
             else { return nil }
             return "Do not wait for \(writer.name ?? "another process") in \(place): "
                 + "set FileHandle.readabilityHandler, or read its pipe with a DispatchIO."
@@ -152,6 +154,11 @@ extension AdviceRule {
         else { return nil }
         if call.target == StallReport.SystemCall.emptySet {
             return "Do not wait with a time limit in \(place): let a timer call what comes after it."
+        }
+        // The descriptors are the library's, which calls it for an answer: that of a database, a server or a display.
+        guard facts.isCalledDirectly else {
+            return "Do not wait in \(place), inside of a turn: the library that it calls waits in \(call). "
+                + "Use its async calls, or a thread of their own."
         }
         return "Do not call \(call.name) in \(place), inside of a turn: "
             + "give its descriptors to the loop (DispatchSource), or to a thread of their own."

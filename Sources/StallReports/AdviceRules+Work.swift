@@ -54,7 +54,9 @@ extension AdviceRule {
         // Silent for a library of which one says more.
         AdviceRule(id: "compute", topic: "cpu") { facts in
             guard facts.cause.kind == .cpu, let place = facts.culprit else { return nil }
-            if facts.cause.repeatsOtherCall, let wait = facts.report.longestWait?.function {
+            if facts.cause.repeatsOtherCall, let wait = facts.report.longestWait?.function,
+                wait != facts.report.culprit?.function
+            {
                 return "Run \(place) and \(wait) less often: they took turns. If many blocks were submitted at once, "
                     + "submit fewer at a time, or on another queue."
             }
@@ -234,7 +236,7 @@ extension AdviceRule {
         AdviceRule(id: "longSleep", topic: "overdue") { facts in
             guard facts.report.waits?.last?.kind == .sleep else { return nil }
             return "Shorten the sleep\(facts.lastWait), or cancel its task: "
-                + "a sleep of another task does not end when the operation is canceled."
+                + "canceling the operation ends the sleeps of its own task and its child tasks only."
         },
         // Silent for a task that sleeps.
         AdviceRule(id: "heldUp", topic: "overdue") { facts in

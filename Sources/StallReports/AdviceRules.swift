@@ -172,7 +172,7 @@ extension AdviceRule {
         // Silent for an owner that sleeps.
         AdviceRule(id: "ownerComputes", topic: "lock") { facts in
             guard facts.cause.kind == .lock, let lock = facts.cause.lock, mutexes.contains(lock.kind),
-                let owner = facts.freeOwner, owner.isRunning || owner.isStarved
+                let owner = facts.freeOwner, owner.isStarved || owner.isRunning && !owner.wasMostlyBlocked
             else { return nil }
             let place = facts.lastOwner?.place
             let section = place.map { "in \($0)" } ?? "of \(owner.thread.inWords)"
@@ -257,9 +257,15 @@ extension AdviceRule {
                 [.stdio, .dynamicLinker].contains(kind)
             else { return nil }
             let work = facts.lastOwner.map { " (it is in \($0.place))" } ?? ""
+            if kind == .stdio, facts.cause.lock?.label == "stdin" {
+                // fflush(3) of all streams takes the lock of each.
+                return "Use stdin in one thread only, and flush single streams in \(place), not all (fflush(nil)): "
+                    + "a reader of stdin keeps its lock until input comes\(work)."
+            }
+            let isSlow = ["write", "writev"].contains(facts.freeOwner?.systemCall?.name)
+            let why = isSlow ? ": the output is read more slowly than it is written" : ""
             return kind == .stdio
-                ? "Hand the lines of \(place) to the thread that prints them\(work): "
-                    + "the output is read more slowly than it is written."
+                ? "Hand the lines of \(place) to the thread that prints them\(work)\(why)."
                 : "Load and list libraries before the loop runs, or off it: \(place) waits until another thread "
                     + "has done so\(work)."
         },

@@ -55,7 +55,8 @@ extension StallReport.SystemCall {
         return clauses + (omittedPeers.map { ["\($0) more processes are left out"] } ?? [])
     }
 
-    /// The processes for which the call waited, as a clause: `its writing end is open in cat (pid 7, running for 2 s), which is in read`.
+    /// The processes for which the call waited, as a clause: `its writing end is open in cat (pid 7), which was in read when
+    /// it was looked at`.
     ///
     /// `nil` if the report does not say.
     package var peersInWords: String? {
@@ -73,11 +74,12 @@ extension StallReport.Peer {
         self.pid = pid
     }
 
-    /// The process and what it did: `cat (pid 7, running for 2 s), which is in read`.
+    /// The process and what it did at the only look at it, which is early in the wait:
+    /// `cat (pid 7, running for 2 s), which was in read when it was looked at`.
     package var inWords: String {
         if isThisProcess == true {
             guard let thread else { return "this process" }
-            return "this process, whose \(thread.inWords) is in \(call ?? "a call")"
+            return "this process, whose \(thread.inWords) was in \(call ?? "a call")\(Self.once)"
         }
         let number = pid.map { "pid \($0)" } ?? "pid not known"
         let age = runningMilliseconds.map { ", running for \(Self.rough($0))" } ?? ""
@@ -87,15 +89,19 @@ extension StallReport.Peer {
         return [who, what, reason].compactMap(\.self).joined(separator: ", ")
     }
 
+    private static let once = " when it was looked at"
+
     private var call: String? { systemCall.map { name in target.map { "\(name)(\($0))" } ?? name } }
 
     private var doing: String? {
         switch state {
-        case "R": "was on a CPU or ready to run when it was looked at"
+        case "R": "was on a CPU or ready to run\(Self.once)"
         case "T": "a signal has stopped"
         case "t": "a debugger has stopped"
         case "Z": threads ?? 1 > 1 ? "has ended" : "has ended, and its parent has not waited for it"
-        default: call.map { "is in \($0)" } ?? waitChannel.map { "waits in the kernel function \($0)" }
+        default:
+            call.map { "was in \($0)\(Self.once)" }
+                ?? waitChannel.map { "waited in the kernel function \($0)\(Self.once)" }
         }
     }
 

@@ -324,10 +324,12 @@ extension StallReport.SystemCall: CustomStringConvertible {
 
     /// Whether the call copies data between files or between a file and memory.
     fileprivate var copiesData: Bool {
-        [
+        // A driver or the kernel makes what these show.
+        guard !["/dev/", "/proc/", "/sys/"].contains(where: { target?.hasPrefix($0) == true }) else { return false }
+        return [
             "read", "write", "pread64", "pwrite64", "readv", "writev", "preadv", "pwritev", "preadv2", "pwritev2",
             "copy_file_range", "sendfile", "splice", "process_vm_readv", "process_vm_writev",
-        ].contains(name) && target?.hasPrefix("/dev/") != true
+        ].contains(name)
     }
 }
 
@@ -338,13 +340,16 @@ extension StallReport.LockOwner {
         return time.runQueueMilliseconds >= time.observedMilliseconds * StallReport.OwnerTime.starvedShare
     }
 
+    /// Whether the thread was blocked for most of the observed time, whatever it did at the last look.
+    var wasMostlyBlocked: Bool { time.map { $0.blockedMilliseconds > $0.observedMilliseconds / 2 } ?? false }
+
     /// What the thread did, as a phrase that follows its name: `is running`, `waits for the mutex`.
     package var doing: String {
         if isStarved, let time {
             return "waited for a CPU for \(time.runQueueMilliseconds.whole) of "
                 + "\(time.observedMilliseconds.whole) ms" + (priorityInversion?.inWords ?? "")
         }
-        if isRunning, let time, time.blockedMilliseconds > time.observedMilliseconds / 2 {
+        if isRunning, wasMostlyBlocked, let time {
             return "was blocked for \(time.blockedMilliseconds.whole) of "
                 + "\(time.observedMilliseconds.whole) ms"
         }

@@ -151,6 +151,10 @@ extension AdviceTests {
             "(it is in save() (Disk.swift:7))", Stall(call: call("write", "pipe:[4]")), "stream"
         ),
         (
+            "libraryLock", Stall(kind: .lock, lock: lock(.stdio, [owner(isRunning: true)])),
+            "prints them (it is in save() (Disk.swift:7)).", Stall(call: call("write", "pipe:[4]")), "stream"
+        ),
+        (
             "libraryLock", Stall(kind: .lock, lock: lock(.dynamicLinker, [])), "libraries before the loop runs",
             Stall(kind: .lock, lock: lock(.futex, [])), "held"
         ),
@@ -215,8 +219,12 @@ extension AdviceTests {
             Stall(call: call("read", "/data/big")), "fileRead"
         ),
         (
+            "socket", Stall(call: call("sendto", "socket to 10.0.0.2:80")), "returns when there is room for the data",
+            Stall(call: call("sendto", "socket to /dev/log")), "stream"
+        ),
+        (
             "childPipe", Stall(kind: .syscall, call: call("wait4", "process 9", [childWrites])),
-            "gzip is blocked in a write to its full pipe",
+            "gzip was seen blocked in a write to its full pipe",
             Stall(kind: .syscall, call: call("wait4", "process 9", [childWaits])), "child"
         ),
         (
@@ -237,7 +245,7 @@ extension AdviceTests {
         ),
         (
             "childPipe", Stall(call: call("ppoll", nil, [childWrites]), outer: waitUntilExit),
-            "gzip is blocked in a write to its full pipe",
+            "gzip was seen blocked in a write to its full pipe",
             Stall(call: call("ppoll", or: "it may be any of 2 children, such as gzip"), outer: waitUntilExit), "child"
         ),
         (
@@ -246,6 +254,12 @@ extension AdviceTests {
         ),
         (
             "events", Stall(call: call("epoll_wait", "anon_inode:[eventpoll]")), "Do not call epoll_wait in load()",
+            Stall(kind: .sleep, call: call("poll")), "timeout"
+        ),
+        (
+            "events",
+            Stall(call: call("poll", "socket to 10.0.0.2:5432"), inner: ["libc!poll", "libsqlite3!sqlite3_step"]),
+            "the library that it calls waits in poll(socket to 10.0.0.2:5432)",
             Stall(kind: .sleep, call: call("poll")), "timeout"
         ),
         (
@@ -262,7 +276,7 @@ extension AdviceTests {
         ),
         (
             "pipe", Stall(call: call("read", "pipe:[4]", [cat])), "Do not wait for cat in load()",
-            Stall(call: call("read", "pipe:[4]", [own])), "stream"
+            Stall(call: call("read", "pipe:[4]", [cat, own])), "stream"
         ),
     ]
 

@@ -123,6 +123,42 @@ import Testing
         #expect(try Stall(kind: .lock, lock: lock).report().advice?.text.contains(text) == true)
     }
 
+    @Test func `a reader of stdin prints nothing`() throws {
+        var lock = Self.lock(.stdio, [Self.owner(call: Self.call("read", "/dev/pts/0"))])
+        lock.label = "stdin"
+        let advice = try Stall(kind: .lock, lock: lock).report().advice
+        #expect(
+            advice?.text
+                == "Use stdin in one thread only, and flush single streams in load() (Store.swift:12), not all "
+                + "(fflush(nil)): a reader of stdin keeps its lock until input comes (it is in save() (Disk.swift:7)).")
+    }
+
+    @Test func `an owner that mostly waited has not computed`() throws {
+        var owner = Self.owner(isRunning: true)
+        owner.time = .init(observedMilliseconds: 452, onCPUMilliseconds: 12, runQueueMilliseconds: 0)
+        let stall = Stall(kind: .lock, lock: Self.lock(.pthreadMutex, [owner]))
+        #expect(try stall.report().advice?.text == "Let go of the lock in save() (Disk.swift:7) before its slow part.")
+        owner.time?.onCPUMilliseconds = 400
+        let computing = Stall(kind: .lock, lock: Self.lock(.pthreadMutex, [owner]))
+        #expect(try computing.report().advice?.rule == "ownerComputes")
+    }
+
+    @Test func `code that computes and sleeps in turn is named once`() throws {
+        var report = try Stall(kind: .cpu).report()
+        report.cause?.otherCall = Self.call("nanosleep", "2 ms")
+        report.cause?.blockedMilliseconds = 200
+        report.cause?.voluntarySwitches = 100
+        report.samples[0].threadState = .blocked
+        #expect(report.advice?.text.hasPrefix("Move load() (Store.swift:12) off the loop") == true)
+        report.culprit?.function = "compute()"
+        #expect(report.advice?.text.contains("and load() less often: they took turns") == true)
+    }
+
+    @Test func `canceling an operation ends the sleeps of its children`() throws {
+        let text = try Self.overdue(.sleep, .sleep).report().advice?.text
+        #expect(text?.hasSuffix("ends the sleeps of its own task and its child tasks only.") == true, "\(text ?? "")")
+    }
+
     @Test func `the owner of one lock of several is not to blame`() throws {
         var report = try Stall(
             kind: .lock, lock: Self.lock(.pthreadMutex, [Self.owner(call: Self.call("nanosleep"))])

@@ -92,6 +92,10 @@ import Testing
                 == "In read(2) of /data/catalogue.bin for 1100 of 1110 ms, copying in the kernel."
         )
         #expect(
+            sentence(.init(number: 0, name: "read", target: "/proc/7/smaps"), kernelShare: 1)
+                == "In read(2) of /proc/7/smaps for 1100 of 1110 ms, running in the kernel."
+        )
+        #expect(
             sentence(.init(number: 11, name: "munmap"), kernelShare: 0.9)
                 == "In munmap(2) for 990 of 1110 ms, running in the kernel."
         )

@@ -28,7 +28,7 @@ import Testing
         #expect(
             sentence(.lock, call, fileLock())
                 == "Blocked for 500 of 500 ms in flock(/run/db.lock); the lock is held by python3 (pid 812, running for 2 s), "
-                + "which is in clock_nanosleep.")
+                + "which was in clock_nanosleep when it was looked at.")
     }
 
     @Test func `an unknown holder is said with the reason`() {
@@ -47,7 +47,7 @@ import Testing
         let call = StallReport.SystemCall(number: 0, name: "read", peers: [writer, holder], omittedPeers: 3)
         #expect(
             sentence(.io, call) == "Blocked for 500 of 500 ms in read; its writing end is open in cat (pid 7), "
-                + "which waits in the kernel function pipe_read, and 4 more.")
+                + "which waited in the kernel function pipe_read when it was looked at, and 4 more.")
         #expect(call.allPeersInWords.count == 3 && call.allPeersInWords.last == "3 more processes are left out")
     }
 
@@ -67,7 +67,10 @@ import Testing
     @Test(
         arguments: [
             (nil, "this process"),
-            (StallReport.ThreadDescription(id: 9, name: "net"), "this process, whose thread 9 \"net\" is in recvfrom"),
+            (
+                StallReport.ThreadDescription(id: 9, name: "net"),
+                "this process, whose thread 9 \"net\" was in recvfrom when it was looked at"
+            ),
         ] as [(StallReport.ThreadDescription?, String)])
     func `this process is called so`(thread: StallReport.ThreadDescription?, words: String) {
         let peer = StallReport.Peer(
@@ -84,7 +87,8 @@ import Testing
         }
         #expect(words("R").hasSuffix("), which was on a CPU or ready to run when it was looked at"))
         #expect(
-            words("S", threads: 3, call: "futex") == "make (pid 5, running for 350 ms), whose main thread is in futex")
+            words("S", threads: 3, call: "futex")
+                == "make (pid 5, running for 350 ms), whose main thread was in futex when it was looked at")
         #expect(words("Z") == "make (pid 5, running for 350 ms), which has ended, and its parent has not waited for it")
         #expect(
             words("S", reason: "the file is not readable")

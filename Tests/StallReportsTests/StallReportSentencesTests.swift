@@ -187,7 +187,8 @@ import Testing
         ]
         #expect(
             try named(cause(.io, onCPU: 0, blocked: 500, call: call), inner: inner)
-                == words + "; the child is sleep (pid 9, running for 700 ms), which is in clock_nanosleep.")
+                == words + "; the child is sleep (pid 9, running for 700 ms), "
+                + "which was in clock_nanosleep when it was looked at.")
         let reason = "it may be any of 2 children, such as sleep (pid 9)"
         (call.peers, call.missingPeersReason) = (nil, reason)
         #expect(

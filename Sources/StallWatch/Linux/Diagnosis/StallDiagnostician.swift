@@ -128,7 +128,8 @@ struct StallDiagnostician {
     /// Takes a last reading and returns the final cause of a late turn; `nil` if the thread could not be read.
     mutating func end(_ thread: Int32, start: UInt64, end: UInt64, _ observations: [Observation]) -> Cause? {
         let before = readings.last
-        let last = read(thread)
+        // A queue may have moved to another thread, which the readings are of then.
+        let last = read(readings.isEmpty ? thread : readThread)
         faults?.read()
         defer { (faults, steal) = (nil, nil) }
         // Who ends a probe's turn need not be the thread that it is about.
@@ -257,8 +258,12 @@ struct StallDiagnostician {
     private func cause(
         _ observations: [Observation], from start: UInt64, to end: UInt64, goesOn: Bool = false
     ) -> Cause? {
-        guard let split = TimeSplit(readings: readings, from: start, to: end),
-            let first = readings.last(where: { $0.time <= start }) ?? readings.first,
+        // Of a queue that has moved, the readings tell nothing of the time before.
+        let earliest = readings.first?.time ?? 0
+        let hasMoved = observations.contains { $0.time < earliest }
+        let counted = hasMoved ? max(start, earliest) : start
+        guard !hasMoved || counted < end, let split = TimeSplit(readings: readings, from: counted, to: end),
+            let first = readings.last(where: { $0.time <= counted }) ?? readings.first,
             let last = readings.last
         else { return nil }
         var observations = observations
@@ -270,7 +275,7 @@ struct StallDiagnostician {
         }
         let (user, system) = (growth { $0.userTicks }, growth { $0.systemTicks })
         let evidence = Evidence(
-            split: split, countsRunQueue: last.showsRunQueue, observations: observations, start: start,
+            split: split, countsRunQueue: last.showsRunQueue, observations: observations, start: counted,
             goesOn: goesOn, minorFaults: growth { $0.minorFaults },
             majorFaults: growth { $0.majorFaults },
             voluntarySwitches: growth { $0.voluntarySwitches },
@@ -284,6 +289,10 @@ struct StallDiagnostician {
             pagedFile: faults?.file
         )
         var cause = CauseRules.conclusion(from: evidence)
+        if hasMoved, cause.kind != .deadlock {
+            if cause.confidence == .certain { cause.confidence = .likely }
+            if (end - counted) * 2 < end - start { cause.confidence = .possible }
+        }
         if let owner, let lock = cause.observation?.lock, owner.follows(lock) {
             // A quota stops all threads, whatever their priority is.
             cause.observation?.lock?.lastOwnerTime = owner.time(

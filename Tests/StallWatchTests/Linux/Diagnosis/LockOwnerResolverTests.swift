@@ -1,7 +1,4 @@
-import Glibc
 import StallReports
-import Synchronization
-import TestSupport
 import Testing
 
 @testable import LinuxSupport
@@ -106,86 +103,5 @@ import Testing
         #expect(OwnerTime([reading(at: 100, cpu: 5), last], waiterNice: 0) == nil)
         let unknown = [reading(at: 100, cpu: 5, nice: nil), reading(at: 600, cpu: 6, nice: nil)]
         #expect(OwnerTime(unknown, waiterNice: 0)?.isPriorityInversion == false)
-    }
-}
-
-/// A thread that waits for a mutex which the test holds.
-@Suite struct StallDiagnosticianTests {
-    /// Initialized before the thread starts, and destroyed after it has ended.
-    private final class HeldMutex: @unchecked Sendable {
-        let pointer = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
-        init() { pthread_mutex_init(pointer, nil) }
-        deinit {
-            pthread_mutex_destroy(pointer)
-            pointer.deallocate()
-        }
-    }
-
-    /// Runs `body` with the id of the thread, once it waits, and the address of the mutex.
-    private func withWaiter(_ body: (Int32, UInt64) throws -> Void) throws {
-        let mutex = HeldMutex()
-        let id = Atomic<Int32>(0)
-        pthread_mutex_lock(mutex.pointer)
-        let thread = try WorkerThread(name: "waiter") {
-            id.store(ownThread() ?? -1, ordering: .releasing)
-            pthread_mutex_lock(mutex.pointer)
-            pthread_mutex_unlock(mutex.pointer)
-        }
-        defer {
-            pthread_mutex_unlock(mutex.pointer)
-            thread.join()
-        }
-        try #require(eventually { id.load(ordering: .acquiring) != 0 })
-        let probe = try ThreadProbe(thread: id.load(ordering: .acquiring))
-        try #require(eventually { probe.read()?.activity.call?.name == "futex" })
-        try body(probe.thread, UInt64(UInt(bitPattern: mutex.pointer)))
-    }
-
-    /// A loop without early checks has one reading from before its threshold, which has no stack.
-    @Test func `a wait that was read before its first sample keeps its lock`() throws {
-        try withWaiter { id, address in
-            let threads = ProcessThreads(capturer: StubCapturer())
-            var diagnostician = StallDiagnostician(threads: threads, waits: WaitClock())
-            let start = monotonicNow()
-            // The reading before the turn, and the one within it.
-            diagnostician.prepare(id, turn: start - 1, threshold: 1, now: start)
-            diagnostician.prepare(id, turn: start, threshold: 1, now: start + 1)
-            let stack = CapturedStack.stub([0x1000])
-            let observed = diagnostician.observeLate(id, nil, stack: stack, isFirst: true)
-            let kept = diagnostician.kept(
-                try #require(observed), stack: stack, start: start, isFirst: true, end: nil)
-            #expect(kept.count == 1, "the thread was in this place since the reading before")
-            let concluded = diagnostician.cause(id, start: start, kept)
-            let cause = try #require(concluded)
-            #expect(cause.kind == .lock)
-            #expect(cause.observation?.lock?.lock.address == address, "\(cause)")
-        }
-    }
-
-    /// The kernel gives the number of a thread that has ended to another one.
-    @Test func `a thread that began after the wait owns nothing`() throws {
-        try withWaiter { id, _ in
-            let threads = ProcessThreads(capturer: StubCapturer())
-            #expect(!threads.isYounger(id, than: monotonicNow()))
-            #expect(threads.isYounger(id, than: monotonicNow() / 2))
-            #expect(!threads.isYounger(0x3fff_fff0, than: 0), "of a thread that has ended nothing is known")
-        }
-    }
-
-    @Test(arguments: [false, true])
-    func `a reading after the end of the turn is no observation`(isOver: Bool) throws {
-        let start = monotonicNow()
-        try withWaiter { id, _ in
-            var diagnostician = StallDiagnostician(
-                threads: ProcessThreads(capturer: StubCapturer(.failure(.moved))), waits: WaitClock())
-            let first = diagnostician.read(id)
-            #expect(first != nil)
-            let observed = diagnostician.observeLate(id, nil, stack: nil, isFirst: true)
-            let kept = diagnostician.kept(
-                try #require(observed), stack: nil, start: start, isFirst: true, end: isOver ? start + 1 : nil)
-            let cause = diagnostician.cause(id, start: start, kept)
-            #expect(cause != nil)
-            #expect(cause?.observation?.call?.name == (isOver ? nil : "futex"))
-        }
     }
 }

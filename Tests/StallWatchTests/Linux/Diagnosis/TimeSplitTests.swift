@@ -211,6 +211,20 @@ private func timeSplit(_ readings: [ThreadReading], from start: UInt64, to end: 
         #expect(FileStatus(descriptor: STDIN_FILENO)?.identity == standardInput.identity)
     }
 
+    /// A program that closes all descriptors gives their numbers to files of its own.
+    @Test(.enabled(if: mayWatchFaults, "needs perf_event_open(2)"))
+    func `a watch keeps no descriptor`() throws {
+        let thread = try #require(readLink("/proc/thread-self")?.split(separator: "/").last.flatMap { Int32($0) })
+        let watch = try #require(PageFaultWatch(thread: thread))
+        // Another test may be about to make one.
+        let hasNone = (0..<5).contains { _ in
+            let files = (directoryEntries("/proc/self/fd") ?? []).compactMap { readLink("/proc/self/fd/\($0.name)") }
+            return !files.isEmpty && !files.contains("anon_inode:[perf_event]")
+        }
+        #expect(hasNone)
+        watch.read()
+    }
+
     /// Skipped where the kernel does not report faults or the file cannot be dropped from memory.
     @Test(.enabled(if: mayWatchFaults, "needs perf_event_open(2)"))
     func theFileOfAFaultIsNamed() throws {
