@@ -39,11 +39,12 @@ extension Trait where Self == StallTrait {
     ///
     /// A stall belongs to the test whose function, or a closure in it, is on the stack, async callers included. A stall
     /// without a test on its stack belongs to the only test with such a trait that ran when it began. If several ran, it
-    /// is an issue of the run, and its text names them: run such tests one after another.
+    /// is an issue of the run, and its text names them: run such tests one after another. So is one that a test has left
+    /// behind, if a closure of the test is on the stack.
     ///
-    /// Each loop gets an empty block four times per threshold, and each test costs some 100 microseconds. A test that
-    /// takes longer than the threshold waits at its end until its stalls are reported: some milliseconds, and at most 10
-    /// seconds.
+    /// A loop with work gets an empty block up to four times per threshold, and each test costs some 100 microseconds. A
+    /// test that takes longer than the threshold waits at its end until its stalls are reported: some milliseconds, and
+    /// at most 10 seconds.
     ///
     /// - Parameters:
     ///   - threshold: The shortest stall that fails the test, 10 ms or more.

@@ -176,6 +176,38 @@ import Testing
         #expect(attribution.unknown?.candidates == [0, 1])
     }
 
+    /// A heartbeat that is sent behind what the first test has left behind begins its turn in the second test.
+    @Test func `a stall that an ended test may have left behind is not charged to the next one`() throws {
+        var before = Self.candidate("FileTests.a()", endedAfter: -10)
+        before.hasLeft = true
+        let tests = [before, Self.candidate("FileTests.b()", beganBefore: 5)]
+        var report = try Self.report([(["load()"], 1_000)])
+        report.startUncertaintyMilliseconds = 5
+        #expect(StallAttribution(report, among: tests).parts.keys.sorted() == [1])
+        report.startUncertaintyMilliseconds = 25
+        let attribution = StallAttribution(report, among: tests)
+        #expect(attribution.parts.isEmpty)
+        #expect(attribution.unknown?.candidates == [0, 1])
+        report.frames.append(
+            StallReport.Frame(
+                image: 0, offset: "0x1", function: "closure #1 in FileTests.a()", file: Self.file, line: 7,
+                isInApp: true, kind: .code))
+        report.stacks[0].append(report.frames.count - 1)
+        #expect(StallAttribution(report, among: tests).parts.keys.sorted() == [0])
+    }
+
+    @Test func `an ended test has only the stalls whose stacks show it`() throws {
+        var before = Self.candidate("FileTests.a()", endedAfter: 5)
+        before.hasLeft = true
+        let unnamed = StallAttribution(try Self.report([(["load()"], 1_000)]), among: [before])
+        #expect(unnamed.parts.isEmpty)
+        #expect(unnamed.unknown == nil)
+        let named = try Self.report([(["load()", "closure #1 in FileTests.a()"], 1_000)])
+        #expect(StallAttribution(named, among: [before]).parts.keys.sorted() == [0])
+        let cases = [before, Self.candidate("FileTests.a()")]
+        #expect(StallAttribution(named, among: cases).parts.keys.sorted() == [1])
+    }
+
     @Test func `a test that ended before its stall is found on the stack`() throws {
         let report = try Self.report([(["load()", "closure #1 in FileTests.a()"], 1_000)])
         let attribution = StallAttribution(

@@ -21,10 +21,14 @@ final class SharedMonitor: Sendable {
     private static let pinnedThreshold = Duration.milliseconds(100)
     /// The loop that stays watched, because each heartbeat's first item costs the next test.
     private static let kept = WatchedLoop.main.label
+    /// The most scopes that are remembered after their end.
+    private static let maximumPast = 64
 
     private struct State {
         var monitor: StallMonitor?
         var scopes: [ObjectIdentifier: StallScope] = [:]
+        /// Those that ended last: a stall may be one that they have left behind.
+        var past: [StallScope] = []
         var watched: [String: (loop: LoopWatch, threshold: Duration)] = [:]
         /// The labels of loops that no thread ran: each is an issue once a process.
         var notRun: Set<String> = []
@@ -162,6 +166,9 @@ final class SharedMonitor: Sendable {
     private func remove(_ scope: StallScope) -> [StallFinding] {
         state.withLock { state in
             state.scopes[ObjectIdentifier(scope)] = nil
+            // The loop of a check of one thread has no other one beside it.
+            if scope.function != nil { state.past.append(scope) }
+            if state.past.count > Self.maximumPast { state.past.removeFirst() }
             // Only a threshold out of range is an error, and each was accepted when its scope began.
             try? Self.adjust(scope.labels, &state)
         }
@@ -210,9 +217,9 @@ final class SharedMonitor: Sendable {
         guard report.process.pid == getpid(), !report.kind.isPeriod else { return }
         let end = report.startedAt.microsecondsSince1970 + Int64(report.durationMilliseconds * 1_000)
         let scopes = state.withLock { state in
-            state.scopes.values.filter { scope in
+            (Array(state.scopes.values) + state.past).filter { scope in
                 scope.labels.contains(report.loop.label) && scope.began.microsecondsSince1970 <= end
-                    && scope.ended.map { $0 >= report.startedAt } ?? true
+                    && scope.ended.map { $0 >= report.earliestStart } ?? true
             }
         }
         let tests = Dictionary(grouping: scopes, by: \.root).values.map { scopes in
@@ -225,8 +232,13 @@ final class SharedMonitor: Sendable {
             for scope in tests[index].scopes where !scope.isReplaced {
                 guard let severity = scope.budget.severity(of: time.part(part.share)) else { continue }
                 let finding = StallFinding(
-                    report: part.report, time: time.part(part.share), severity: severity, budget: scope.budget)
-                scope.add(finding.excused(by: scope.baseline))
+                    report: part.report, time: time.part(part.share), severity: severity, budget: scope.budget
+                ).excused(by: scope.baseline)
+                guard !scope.add(finding), tests[index].candidate.hasLeft, let test = scope.function?.name else {
+                    continue
+                }
+                finding.recordForRun(leftBy: test, elsewhere: scope.location)
+                break
             }
         }
         guard let (part, candidates) = attribution.unknown else { return }
@@ -248,7 +260,8 @@ extension StallAttribution.Candidate {
         self.init(
             function: scopes.lazy.compactMap(\.function).first,
             began: scopes.map(\.began).min() ?? Timestamp(microsecondsSince1970: 0),
-            ended: ends.contains(nil) ? nil : ends.compactMap(\.self).max()
+            ended: ends.contains(nil) ? nil : ends.compactMap(\.self).max(),
+            hasLeft: scopes.allSatisfy(\.hasLeft)
         )
     }
 }

@@ -9,8 +9,8 @@ import Testing
 /// 1. A sample whose stack shows the function of one test in scope belongs to that test. The callers of an async function
 ///    are part of the stack, and so is the function around a closure.
 /// 2. A sample whose stack shows that Swift Testing runs another test belongs to none of those in scope.
-/// 3. Any other sample belongs to the only test that was in scope when the stall began. If several were, it is not known
-///    to which of them it belongs. If none was, it belongs to code that no test watches.
+/// 3. Any other sample belongs to the only test that was in scope when the stall began. If several may have been, it is
+///    not known to which of them it belongs. If none was, it belongs to code that no test watches.
 ///
 /// Samples without a stack are shared out like the others.
 struct StallAttribution {
@@ -19,6 +19,8 @@ struct StallAttribution {
         var began: Timestamp
         /// `nil` while it runs.
         var ended: Timestamp?
+        /// Whether the test has its results already: it may have left the stall behind, which only a stack shows.
+        var hasLeft = false
     }
 
     struct Part {
@@ -41,9 +43,10 @@ struct StallAttribution {
     init(_ report: StallReport, among candidates: [Candidate]) {
         let running = candidates.indices.filter { index in
             candidates[index].began <= report.startedAt
-                && candidates[index].ended.map { $0 >= report.startedAt } ?? true
+                && candidates[index].ended.map { $0 >= report.earliestStart } ?? true
         }
-        let unnamed = Self.owner(among: Set(running))
+        let isOver = running.allSatisfy { candidates[$0].hasLeft }
+        let unnamed = isOver ? Owner.unwatched : Self.owner(among: Set(running))
         // The owner of each sample; nil without a stack.
         let owners = report.samples.map { Self.owner(of: $0, report, candidates, unnamed) }
         var shares: [Owner: Double] = [:]
@@ -81,7 +84,9 @@ struct StallAttribution {
         let named = candidates.indices.filter { index in
             candidates[index].function.map { frames.contains(where: $0.contains) } ?? false
         }
-        if !named.isEmpty { return owner(among: Set(named)) }
+        // Of two cases of a test, the one that still runs.
+        let present = named.filter { !candidates[$0].hasLeft }
+        if !named.isEmpty { return owner(among: Set(present.isEmpty ? named : present)) }
         let innermost = sample.stack.map { report.stacks[$0].map { report.frames[$0] } } ?? []
         return innermost.contains(where: \.runsTest) ? .unwatched : unnamed
     }
@@ -108,6 +113,12 @@ struct StallAttribution {
 }
 
 extension StallReport {
+    /// When the stall began at the earliest: a heartbeat is sent some time after the loop was last seen to be healthy.
+    var earliestStart: Timestamp {
+        let uncertainty = Int64((startUncertaintyMilliseconds ?? 0) * 1_000)
+        return Timestamp(microsecondsSince1970: startedAt.microsecondsSince1970 - uncertainty)
+    }
+
     /// The id of a report with some of this one's samples: two parts have two ids, each the same every time.
     fileprivate func idOfPart(with part: [Sample]) -> String {
         let times = part.map { "\($0.atMilliseconds) \($0.stack ?? -1)" }.joined(separator: " ")

@@ -42,12 +42,22 @@ struct StallFinding: Sendable {
     /// Called on a thread of the monitor, where no test is current. Swift Testing then records it once for the run and once
     /// for each group of `.serialized` tests that runs at this time.
     func recordForRun(tests: [String], elsewhere location: SourceLocation?) {
-        guard !isExcused, let location = report.culpritLocation ?? location else { return }
         let names = Set(tests).sorted().joined(separator: ", ")
-        record(
-            "\(sentence) It belongs to one of the tests that ran then (\(names)), but no stack shows to which: run them one "
-                + "after another to know.",
-            at: location)
+        recordForRun(
+            "It belongs to one of the tests that ran then (\(names)), but no stack shows to which: run them one after "
+                + "another to know.", elsewhere: location)
+    }
+
+    /// Records the stall as an issue of the test run: the check of its test had ended before the stall had.
+    func recordForRun(leftBy test: String, elsewhere location: SourceLocation) {
+        recordForRun(
+            "It belongs to \(test), and went on after the check had ended: let the code wait for what it starts.",
+            elsewhere: location)
+    }
+
+    private func recordForRun(_ text: String, elsewhere location: SourceLocation?) {
+        guard !isExcused, let location = report.culpritLocation ?? location else { return }
+        record("\(sentence) \(text)", at: location)
     }
 
     private func record(_ text: String, at location: SourceLocation) {

@@ -5,7 +5,6 @@ import Synchronization
 import Testing
 
 final class StallScope: Sendable {
-    let loops: [WatchedLoop]
     let labels: Set<String>
     let budget: StallBudget
     /// The function that the scope belongs to, to find it on a stack; `nil` for a check of one thread.
@@ -21,8 +20,11 @@ final class StallScope: Sendable {
         var ended: Timestamp?
         var isReplaced = false
         var findings: [StallFinding] = []
+        var hasLeft = false
+        /// None after the end: a scope that is remembered keeps no loop.
+        var loops: [WatchedLoop]
     }
-    private let state = Mutex(State())
+    private let state: Mutex<State>
 
     /// The scope of the test that runs in this task, so that a test's own trait replaces its suite's.
     @TaskLocal static var current: StallScope?
@@ -31,7 +33,7 @@ final class StallScope: Sendable {
         loops: [WatchedLoop], budget: StallBudget, function: WatchedFunction?, location: SourceLocation,
         baseline: StallBaseline?
     ) {
-        self.loops = loops
+        state = Mutex(State(loops: loops))
         labels = Set(loops.map(\.label))
         self.budget = budget
         self.function = function
@@ -68,10 +70,22 @@ final class StallScope: Sendable {
         state.withLock { $0.ended = now }
     }
 
-    func add(_ finding: StallFinding) { state.withLock { $0.findings.append(finding) } }
+    var loops: [WatchedLoop] { state.withLock { $0.loops } }
+
+    /// Whether the findings were taken: what is found now is too late for the test.
+    var hasLeft: Bool { state.withLock { $0.hasLeft } }
+
+    /// Adds a finding; returns `false` if it comes too late.
+    func add(_ finding: StallFinding) -> Bool {
+        state.withLock { state in
+            if !state.hasLeft { state.findings.append(finding) }
+            return !state.hasLeft
+        }
+    }
 
     func takeFindings() -> [StallFinding] {
         state.withLock { state in
+            (state.hasLeft, state.loops) = (true, [])
             defer { state.findings = [] }
             return state.findings
         }
