@@ -22,11 +22,9 @@ bool clinux_watch_faults(pid_t thread, struct clinux_fault_watch *watch) {
   int descriptor = (int)syscall(SYS_perf_event_open, &attributes, thread, -1, -1, PERF_FLAG_FD_CLOEXEC);
   if (descriptor < 0) return false;
   void *ring = mmap(NULL, ring_size(), PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
-  if (ring == MAP_FAILED) {
-    close(descriptor);
-    return false;
-  }
-  watch->descriptor = descriptor;
+  // The mapping keeps the event (mmap(2)). A program that closes all descriptors would give the number to another file.
+  close(descriptor);
+  if (ring == MAP_FAILED) return false;
   watch->ring = ring;
   return true;
 }
@@ -54,7 +52,4 @@ bool clinux_last_fault(struct clinux_fault_watch *watch, uint64_t *address) {
   return found;
 }
 
-void clinux_unwatch_faults(struct clinux_fault_watch *watch) {
-  munmap(watch->ring, ring_size());
-  close(watch->descriptor);
-}
+void clinux_unwatch_faults(struct clinux_fault_watch *watch) { munmap(watch->ring, ring_size()); }

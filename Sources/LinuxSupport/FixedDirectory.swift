@@ -10,9 +10,10 @@ package final class FixedDirectory: Sendable {
     package let path: String
     private let kept: Mutex<KeptDescriptor?>
 
-    package init(_ path: String) {
+    /// Without `isOpened` the directory is opened when it is first used: its file system may hang.
+    package init(_ path: String, isOpened: Bool = true) {
         self.path = absolutePath(path) ?? path
-        kept = Mutex(Self.opened(self.path))
+        kept = Mutex(isOpened ? Self.opened(self.path) : nil)
     }
 
     deinit { kept.withLock { $0?.close() } }
@@ -53,11 +54,13 @@ package struct FixedFile: Sendable {
     package let directory: FixedDirectory
     package let name: String
 
-    package init(_ path: String) {
+    /// Creates a file's place; see ``FixedDirectory/init(_:isOpened:)``.
+    package init(_ path: String, isOpened: Bool = true) {
         let path = absolutePath(path) ?? path
         let slash = path.lastIndex(of: "/")
         name = slash.map { String(path[path.index(after: $0)...]) } ?? path
-        directory = FixedDirectory(slash.map { $0 == path.startIndex ? "/" : String(path[..<$0]) } ?? ".")
+        directory = FixedDirectory(
+            slash.map { $0 == path.startIndex ? "/" : String(path[..<$0]) } ?? ".", isOpened: isOpened)
     }
 
     package var path: String { directory.path == "/" ? "/\(name)" : "\(directory.path)/\(name)" }

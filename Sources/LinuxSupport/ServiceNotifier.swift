@@ -32,6 +32,15 @@ package final class ServiceNotifier: Sendable {
         let descriptor = socket(AF_UNIX, Int32(SOCK_DGRAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
         guard descriptor >= 0 else { throw SystemError("no socket can be opened for NOTIFY_SOCKET", errno: errno) }
         self.descriptor = KeptDescriptor(descriptor)
+        // After chroot(2), or in another mount namespace, the path leads elsewhere.
+        _ = withAddress { connect(descriptor, $0, addressLength) }
+    }
+
+    private func withAddress<Result>(_ body: (UnsafePointer<sockaddr>) -> Result) -> Result {
+        withUnsafePointer(to: address) { address in
+            // Every address of a socket begins like `sockaddr` (bind(2)).
+            address.withMemoryRebound(to: sockaddr.self, capacity: 1) { body($0) }
+        }
     }
 
     deinit { descriptor.close() }
@@ -39,14 +48,11 @@ package final class ServiceNotifier: Sendable {
     /// Sends assignments such as `READY=1`, one per line, and never waits; returns the error number if that fails.
     package func send(_ message: String) -> Int32? {
         guard descriptor.isOpen else { return EBADF }
-        let bytes = Array(message.utf8)
-        var address = address
-        let count = withUnsafePointer(to: &address) { address in
-            // Every address of a socket begins like `sockaddr` (bind(2)).
-            address.withMemoryRebound(to: sockaddr.self, capacity: 1) { address in
-                sendto(
-                    descriptor.number, bytes, bytes.count, Int32(MSG_DONTWAIT | MSG_NOSIGNAL), address, addressLength)
-            }
+        let (bytes, flags) = (Array(message.utf8), Int32(MSG_DONTWAIT | MSG_NOSIGNAL))
+        var count = Glibc.send(descriptor.number, bytes, bytes.count, flags)
+        // The manager was not there yet, or has another socket since it was started again.
+        if count < 0, errno == ENOTCONN || errno == ECONNREFUSED {
+            count = withAddress { sendto(descriptor.number, bytes, bytes.count, flags, $0, addressLength) }
         }
         return count == bytes.count ? nil : count < 0 ? errno : EMSGSIZE
     }

@@ -41,6 +41,16 @@ import Testing
         #expect(FileStatus(descriptor: number) != nil, "the program's file stays open")
     }
 
+    /// Its file system may hang.
+    @Test func `a directory that is not opened at once is opened when it is used`() throws {
+        let file = FixedFile(scratch.path("later/file"), isOpened: false)
+        #expect(file.name == "file" && file.path == scratch.path("later/file"))
+        _ = try makeDirectory("later")
+        try AtomicFile.write([1], to: file.name, in: file.directory)
+        try #require(rename(scratch.path("later"), scratch.path("moved")) == 0)
+        #expect(AtomicFile.read(file.name, in: file.directory, limit: 1) == [1])
+    }
+
     @Test func `a directory that was missing is opened when it exists`() throws {
         let directory = FixedDirectory(scratch.path("late"))
         let error = #expect(throws: SystemError.self) { try AtomicFile.write([], to: "file", in: directory) }

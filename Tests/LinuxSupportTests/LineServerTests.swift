@@ -68,6 +68,15 @@ import Testing
         #expect(receiver.next() == nil)
     }
 
+    /// As after chroot(2), or in another mount namespace.
+    @Test func `a manager is reached although its path leads elsewhere`() throws {
+        let receiver = try DatagramReceiver()
+        let notifier = try ServiceNotifier(socket: receiver.name)
+        try #require(unlink(receiver.name) == 0)
+        #expect(notifier.send("WATCHDOG=1") == nil)
+        #expect(receiver.next() == "WATCHDOG=1")
+    }
+
     @Test func `a full queue is an error and no wait`() throws {
         let receiver = try DatagramReceiver()
         let notifier = try ServiceNotifier(socket: receiver.name)

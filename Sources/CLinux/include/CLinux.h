@@ -117,12 +117,12 @@ static inline void clinux_compiler_barrier(void) { __atomic_signal_fence(__ATOMI
 
 /// A watch for the page faults of one thread that go to a disk. Zero-initialized by the caller.
 struct clinux_fault_watch {
-  int descriptor;
   void *_Nullable ring;
 };
 
 /// Lets the kernel record `thread`'s page faults in user mode that go to a disk (perf_event_open(2)), until
-/// `clinux_unwatch_faults`. Returns whether it does. Nothing happens to the thread. Async-signal-safe: yes.
+/// `clinux_unwatch_faults`. Returns whether it does. Nothing happens to the thread, and no descriptor stays open.
+/// Async-signal-safe: yes.
 bool clinux_watch_faults(pid_t thread, struct clinux_fault_watch *_Nonnull watch);
 
 /// Stores the address of the last fault of at most 255 since the last call, if there was one. Async-signal-safe: yes.

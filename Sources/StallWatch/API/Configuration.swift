@@ -36,7 +36,7 @@ extension StallMonitor {
         public var escalation: Escalation?
         /// The ways to tell supervisors whether the loops make progress, or `nil` for none.
         public var health: Health?
-        /// The access for `stallwatch ps`, `state`, `watch` and `stacks`, or `nil` for none, which is the default.
+        /// The access for commands such as `stallwatch stacks` and `tasks`, or `nil` for none, which is the default.
         public var control: Control?
 
         /// Creates a configuration.

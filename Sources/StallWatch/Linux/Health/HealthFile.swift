@@ -12,17 +12,24 @@ final class HealthFile: HealthChannel {
     /// Leads `stallwatch health` from the process to the file.
     private var pointer: UnlinkedFile?
 
+    /// Checks that the file can be written, unless its file system has not answered in time.
     init(path: String, interval: UInt64) throws(StallWatchError) {
-        file = FixedFile(path)
         self.interval = interval
         answerLimit = min(interval, 1_000_000_000)
+        let checked = try FileCreation.inTime { () throws(StallWatchError) in try HealthFile.checked(path) }
+        file = checked ?? FixedFile(path, isOpened: false)
+    }
+
+    private static func checked(_ path: String) throws(StallWatchError) -> FixedFile {
+        let file = FixedFile(path)
         if let status = FileStatus(path: file.name, in: file.directory), !status.isRegular {
             throw StallWatchError(
                 .unwritableReports, "the health file \(path) is not a regular file: name another path")
         }
         let probe = AtomicFile.temporaryPath(for: file.name)
         do throws(SystemError) {
-            try AtomicFile.write([], to: probe, in: file.directory)
+            // With a time it is not flushed, for which a busy disk may take long.
+            try AtomicFile.write([], to: probe, in: file.directory, changedAt: wallClockNow())
             try AtomicFile.remove(probe, in: file.directory)
         } catch {
             throw StallWatchError(
@@ -30,14 +37,24 @@ final class HealthFile: HealthChannel {
                 "the health file \(path) cannot be written: create its directory, or make it writable",
                 errno: error.errno)
         }
+        return file
     }
 
     func publish(_ record: HealthRecord?, at now: UInt64) throws(StallWatchError) {
         // Without an answer the record stays as it is, and its age shows that the watchdog does not run.
         guard let record else { return }
         let progressed = UInt64(clamping: record.progressedAt.microsecondsSince1970) &* 1_000
-        try throwing(.unwritableReports) { () throws(SystemError) in
+        func replace() throws(SystemError) {
             try AtomicFile.replace(file.name, in: file.directory, with: record.jsonData(), changedAt: progressed)
+        }
+        do throws(SystemError) {
+            try replace()
+        } catch  where error.errno == ENOENT {
+            // The directory has been removed, and may have been made again.
+            file.directory.reopen()
+            try throwing(.unwritableReports, replace)
+        } catch {
+            throw StallWatchError(.unwritableReports, error)
         }
         // A reader that finds the pointer finds the file.
         if pointer == nil {

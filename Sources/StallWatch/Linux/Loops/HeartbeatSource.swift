@@ -67,6 +67,9 @@ final class HeartbeatSource: LoopSource {
         self.whenRemoved = whenRemoved
     }
 
+    /// Makes the next check due at once, so that it is known whether the loop waits for work now.
+    func checkSoon() { lastCheck.store(0, ordering: .relaxed) }
+
     func markServed() {
         _ = lastRan.compareExchange(expected: 0, desired: monotonicNow(), ordering: .relaxed)
     }

@@ -47,6 +47,7 @@ final class LoopMonitor: Sendable {
 
     func setThreshold(_ threshold: UInt64) {
         recorder.setThreshold(threshold)
+        (source as? HeartbeatSource)?.checkSoon()
         recorder.callWatchdog()
     }
 

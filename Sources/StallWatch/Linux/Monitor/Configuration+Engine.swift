@@ -20,12 +20,12 @@ extension StallMonitor.Configuration {
     }
 
     var terminationLog: FixedFile? {
-        for case .terminationLog(let path) in outputs.map(\.kind) { return FixedFile(path) }
+        for case .terminationLog(let path) in outputs.map(\.kind) { return FileCreation.place(of: path) }
         return nil
     }
 
     var statisticsFiles: [FixedFile] {
-        outputs.compactMap { if case .statistics(let path) = $0.kind { FixedFile(path) } else { nil } }
+        outputs.compactMap { if case .statistics(let path) = $0.kind { FileCreation.place(of: path) } else { nil } }
     }
 
     var sinks: [SinkFactory] {

@@ -39,7 +39,7 @@ extension LiveEngine {
         if loop.lateTimers > 0, let delay = entry.monitors.map(\.timerDelays.longest).max() {
             loop.longestTimerDelay = .nanoseconds(delay)
         }
-        if let total = stalls[entry.label] {
+        if let total = entry.stalls(in: stalls) {
             loop.stalls = total.count
             loop.missed = total.missed
             loop.stallTime = .nanoseconds(total.nanoseconds)

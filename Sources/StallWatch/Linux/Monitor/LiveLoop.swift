@@ -9,13 +9,23 @@ final class LoopEntry: Sendable {
     let monitors: [LoopMonitor]
     /// When the watch began, in monotonic nanoseconds.
     let since = monotonicNow()
+    /// What was counted of earlier watches with the same label; `nil` if nothing was.
+    private let before: ReportCounts.StallTotals?
     /// When it ended, in monotonic nanoseconds; 0 before.
     private let end = Atomic<UInt64>(0)
 
-    init(label: String, identity: ObjectIdentifier?, monitors: [LoopMonitor]) {
+    init(
+        label: String, identity: ObjectIdentifier?, monitors: [LoopMonitor], before: ReportCounts.StallTotals? = nil
+    ) {
         self.label = label
         self.identity = identity
         self.monitors = monitors
+        self.before = before
+    }
+
+    /// Returns the stalls of this watch; `nil` if there are none.
+    func stalls(in totals: [String: ReportCounts.StallTotals]) -> ReportCounts.StallTotals? {
+        totals[label].map { $0.since(before) }.flatMap { $0.count > 0 ? $0 : nil }
     }
 
     /// When the watch ended, in monotonic nanoseconds; `nil` while it lasts.

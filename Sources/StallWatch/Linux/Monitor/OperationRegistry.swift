@@ -20,7 +20,8 @@ final class OperationRegistry: Sendable {
         /// Its number; the first one that is watched is 1.
         var number: UInt64
         var slot = -1
-        var isFound = false
+        /// Whether it is overdue and gets a report, or gets none because there are too many.
+        var isFound = false, isOmitted = false
 
         /// When it is overdue, if its time counts from `countingFrom` at the earliest.
         func due(countingFrom: UInt64) -> UInt64 {
@@ -90,7 +91,14 @@ final class OperationRegistry: Sendable {
         }
     }
 
-    func takeEnded() -> [UInt64: UInt64] { state.withLock { exchange(&$0.ended, with: [:]) } }
+    /// Returns when overdue operations with these numbers have ended; the ends of others are kept for their reports.
+    func takeEnded(of numbers: [UInt64]) -> [UInt64: UInt64] {
+        state.withLock { state in
+            var ended: [UInt64: UInt64] = [:]
+            for number in numbers { ended[number] = state.ended.removeValue(forKey: number) }
+            return ended
+        }
+    }
 
     func isInProgress(_ operation: Operation) -> Bool {
         state.withLock { $0.slots[operation.slot]?.number == operation.number }
@@ -133,16 +141,17 @@ final class OperationRegistry: Sendable {
         while from < count {
             count = state.withLock { state in
                 for slot in from..<min(from + Self.slotsPerSection, state.slots.count) {
-                    guard let operation = state.slots[slot], !operation.isFound else { continue }
+                    guard let operation = state.slots[slot], !operation.isFound, !operation.isOmitted else { continue }
                     let due = operation.due(countingFrom: countingFrom)
                     guard due <= now else {
                         next = min(next, due)
                         continue
                     }
-                    state.slots[slot]?.isFound = true
                     if findings.overdue.count < most {
+                        state.slots[slot]?.isFound = true
                         findings.overdue.append(operation)
                     } else {
+                        state.slots[slot]?.isOmitted = true
                         findings.omitted += 1
                     }
                 }

@@ -16,6 +16,16 @@ final class OperationWatch: Sendable {
         var record: StallRecord
         var search: ContinuationSearch.Result?
 
+        init(_ operation: OperationRegistry.Operation, _ record: StallRecord) {
+            (self.operation, self.record) = (operation, record)
+        }
+
+        /// Creates the report of an operation whose task is not read, because the monitor stops.
+        init(unread operation: OperationRegistry.Operation) {
+            self.init(operation, StallRecord(operation, at: monotonicNow()))
+            record.operation = OverdueOperation(reason: "the monitor was stopped before its task could be read")
+        }
+
         func record(_ state: StallState) -> StallRecord {
             var record = record
             record.state = state
@@ -103,7 +113,11 @@ final class OperationWatch: Sendable {
     private func run() {
         var inspector: OperationInspector?
         var open: [UInt64: OpenReport] = [:]
-        while let overdue = overdue.next(), registry.isOpen {
+        while let overdue = overdue.next() {
+            guard registry.isOpen else {
+                for operation in overdue { open[operation.number] = OpenReport(unread: operation) }
+                continue
+            }
             if !overdue.isEmpty {
                 if inspector == nil { inspector = OperationInspector() }
                 report(overdue, inspector, &open)
@@ -133,7 +147,7 @@ final class OperationWatch: Sendable {
                 found[index].fill(&record, of: operation)
                 if let task = found[index].awaiting { search.start(operation, task) }
             }
-            open[operation.number] = OpenReport(operation: operation, record: record)
+            open[operation.number] = OpenReport(operation, record)
             submit(record)
         }
     }
@@ -147,7 +161,7 @@ final class OperationWatch: Sendable {
     }
 
     private func reportEnds(_ open: inout [UInt64: OpenReport]) {
-        for (number, end) in registry.takeEnded() {
+        for (number, end) in registry.takeEnded(of: Array(open.keys)) {
             guard var ended = open.removeValue(forKey: number) else { continue }
             reports.wrappingSubtract(1, ordering: .relaxed)
             ended.record.state = .ended

@@ -75,7 +75,8 @@ struct ReportOutlet: Sendable {
         var report = report
         let suppressed = counts.current.suppressed
         for reason in [SuppressionReason.repeated, .rateLimit] {
-            report.monitor.suppressed[reason] = suppressed[reason]
+            // Operations that were too many are in the record's own count.
+            report.monitor.suppressed[reason] += suppressed[reason]
         }
         report.shortenPaths(settings.pathStyle)
         if let fault = redaction?.apply(to: &report, until: limit.ofNames) {

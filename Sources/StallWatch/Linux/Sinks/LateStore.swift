@@ -17,6 +17,11 @@ enum FileCreation {
         guard let call else { return try body() }
         return try call.value(until: monotonicNow() &+ patience)?.get()
     }
+
+    /// Returns a file's place, whose directory is opened later if the file system has not answered in time.
+    static func place(of path: String) -> FixedFile {
+        (try? inTime { () throws(StallWatchError) in FixedFile(path) }) ?? FixedFile(path, isOpened: false)
+    }
 }
 
 /// A store on a file system that did not answer when the monitor was created: it is opened on the sink's own thread.

@@ -186,12 +186,21 @@ struct NewestSuppressed {
         _ delivery: Delivery, write: (StallReport) throws(StallWatchError) -> Void
     ) throws(StallWatchError) {
         guard let report = delivery.report else { return }
-        guard delivery.event == .suppressed else {
-            try write(report)
-            if let fingerprint = report.fingerprint { reports[fingerprint] = nil }
+        // A report of an earlier process counts none of them.
+        guard let fingerprint = report.fingerprint, delivery.event != .recovered else {
+            if delivery.event != .suppressed { try write(report) }
             return
         }
-        guard let fingerprint = report.fingerprint else { return }
+        guard delivery.event == .suppressed else {
+            // The policy forgets fingerprints that it has not seen for long: then no report counts the last one.
+            if report.repeats == 0, let last = reports[fingerprint] {
+                try write(last)
+                reports[fingerprint] = nil
+            }
+            try write(report)
+            reports[fingerprint] = nil
+            return
+        }
         if reports[fingerprint] == nil, reports.count >= Self.maximum { _ = reports.popFirst() }
         reports[fingerprint] = report
     }

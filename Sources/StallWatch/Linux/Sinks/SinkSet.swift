@@ -105,6 +105,14 @@ final class ReportCounts: Sendable {
         var nanoseconds: UInt64 = 0
         /// When the last one was counted, in nanoseconds since 1970.
         var last: UInt64 = 0
+
+        /// Returns what was counted since an earlier reading of the same totals; all without one.
+        func since(_ earlier: Self?) -> Self {
+            guard let earlier else { return self }
+            return Self(
+                count: count - earlier.count, missed: missed - earlier.missed,
+                nanoseconds: nanoseconds &- earlier.nanoseconds, last: last)
+        }
     }
 
     private let counts = Mutex((statistics: MonitorStatistics(), byLoop: [String: StallTotals]()))

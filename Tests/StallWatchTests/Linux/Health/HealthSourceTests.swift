@@ -248,6 +248,14 @@ import Testing
         #expect(FileStatus(path: directory.path("folder"))?.isRegular == true)
     }
 
+    @Test func `a directory that was made again is found again`() throws {
+        try #require(mkdir(directory.path("a"), 0o700) == 0)
+        let file = try file("a/health")
+        try #require(rmdir(directory.path("a")) == 0 && mkdir(directory.path("a"), 0o700) == 0)
+        try file.publish(record(progressedAt: 1), at: 0)
+        #expect(FileStatus(path: directory.path("a/health")) != nil)
+    }
+
     @Test func `a path that cannot be written is refused at once`() throws {
         let missing = #expect(throws: StallWatchError.self) { try file("no/health") }
         #expect(missing?.code == .unwritableReports)

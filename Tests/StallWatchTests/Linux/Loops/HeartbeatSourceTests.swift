@@ -54,6 +54,17 @@ import Testing
         #expect(!watched.poll(at: 1050).isStarting && recorder.snapshot().began == 1050)
     }
 
+    @Test func `a loop with a new threshold is checked at once`() {
+        let watched = LoopMonitor(label: "queue", threshold: 1_000_000, recorder: recorder, source: source())
+        watched.begin(at: 5_000_000)
+        loop.runAll()
+        _ = watched.poll(at: 5_100_000)
+        #expect(loop.pending == 0)
+        watched.setThreshold(400_000)
+        _ = watched.poll(at: 5_100_001)
+        #expect(loop.pending == 1)
+    }
+
     @Test func theFirstItemOfALoopThatIsServedCounts() throws {
         let source = HeartbeatSource(kind: .mainQueue, isServed: true) { [loop] item in loop.add(item) }
         let sent = monotonicNow()

@@ -1,6 +1,24 @@
+import TestSupport
 import Testing
 
+@testable import LinuxSupport
+@testable import StallReports
 @testable import StallWatch
+
+@Suite struct OperationWatchTests {
+    @Test(.timeLimit(.minutes(10))) func `an operation that is not read before the stop has a report`() {
+        let records = Collected<StallRecord>()
+        let watch = OperationWatch(
+            ignoresDebugged: false, suppressed: SuppressionCounter(), ring: {}, submit: { records.add($0) })
+        watch.registry.open()
+        _ = watch.begin("feed", .milliseconds(100), nil)
+        watch.registry.close()
+        _ = watch.findOverdue(at: monotonicNow() + 1_000_000_000, countingFrom: 0)
+        watch.stop(until: endOfPatience)
+        #expect(records.all.map(\.state) == [.abandoned])
+        #expect(records.all.first?.operation?.reason == "the monitor was stopped before its task could be read")
+    }
+}
 
 @Suite struct OperationRegistryTests {
     private let registry = OperationRegistry()
@@ -43,18 +61,34 @@ import Testing
         let operation = begin(limit: 100, at: 1_000)
         #expect(!registry.end(operation.slot, at: { 1_050 }))
         #expect(findOverdue(at: 5_000).overdue.isEmpty)
-        #expect(registry.takeEnded().isEmpty)
     }
 
     @Test func theEndOfAnOverdueOperationIsKept() {
         let operation = begin(limit: 100, at: 1_000)
         let found = findOverdue(at: 1_100).overdue[0]
         #expect(registry.end(operation.slot, at: { 1_500 }))
-        #expect(registry.takeEnded() == [found.number: 1_500])
-        #expect(registry.takeEnded().isEmpty)
+        #expect(registry.takeEnded(of: [found.number]) == [found.number: 1_500])
+        #expect(registry.takeEnded(of: [found.number]).isEmpty)
         // Another operation takes its place.
         #expect(begin(limit: 100, at: 1_600).slot == operation.slot)
         #expect(!registry.isInProgress(found))
+    }
+
+    /// The thread of the operations may still inspect others when one that has just been found ends.
+    @Test func `an end is kept until the operation has a report`() {
+        let slots = (0..<2).map { _ in begin(limit: 100, at: 1_000).slot }
+        let found = findOverdue(at: 1_100).overdue.map(\.number)
+        let areReported = slots.map { slot in registry.end(slot, at: { 1_500 }) }
+        #expect(areReported == [true, true])
+        #expect(registry.takeEnded(of: [found[0]]) == [found[0]: 1_500])
+        #expect(registry.takeEnded(of: found) == [found[1]: 1_500])
+    }
+
+    @Test func `the end of an operation without a report is not kept`() {
+        let slots = (0..<2).map { _ in begin(limit: 100, at: 1_000).slot }
+        #expect(findOverdue(at: 1_100, atMost: 1).omitted == 1)
+        let areReported = slots.map { slot in registry.end(slot, at: { 1_500 }) }
+        #expect(areReported == [true, false])
     }
 
     @Test func onlyAnEarlierEndWakesTheWatchdog() {

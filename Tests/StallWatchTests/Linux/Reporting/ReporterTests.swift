@@ -75,6 +75,17 @@ import TestSupport
         #expect(reports.count == 2 && missed.cause == nil && missed.fault == nil)
     }
 
+    @Test func `operations beyond the limit are in the counts of a report`() async throws {
+        let reporter = try reporter()
+        let stream = reporter.streams.stream()
+        var record = StallRecord.fixture()
+        record.suppressed[.rateLimit] = 3
+        reporter.counts.add { $0.suppressed[.rateLimit] = 2 }
+        reporter.submit(record)
+        try run(reporter)
+        #expect(await reports(stream).map { $0.monitor.suppressed[.rateLimit] } == [5])
+    }
+
     @Test func noticesAreFormattedOnlyForALog() throws {
         var wordings = 0
         func metadata() -> [String: String] {

@@ -21,6 +21,26 @@ import TestSupport
         #expect(String(decoding: left, as: UTF8.self) == "one\n" + (rest.hasSuffix("other\n") ? rest : ""))
     }
 
+    @Test func `the newest suppressed stall is written unless a report counts it`() throws {
+        var kept = NewestSuppressed()
+        var written: [StallReport] = []
+        func receive(_ delivery: Delivery) throws { try kept.receive(delivery) { written.append($0) } }
+        var report = Reporter.Settings.fixture().builder().report(of: .fixture())
+        report.fingerprint = "f"
+        var (suppressed, counting) = (report, report)
+        (suppressed.repeats, counting.repeats) = (1, 2)
+        try receive(.init(ended: suppressed, suppressed: .repeated))
+        try receive(.init(ended: counting))
+        #expect(written == [counting])
+        try receive(.init(ended: suppressed, suppressed: .repeated))
+        // Of an earlier process.
+        try receive(.init(.recovered, counting))
+        #expect(written == [counting, counting])
+        // The policy has forgotten the fingerprint.
+        try receive(.init(ended: report))
+        #expect(written == [counting, counting, suppressed, report])
+    }
+
     @Test func aFullNDJSONFileIsRotated() throws {
         let path = scratch.path + "/deep/er/stalls.ndjson"
         let file = NDJSONFile(FixedFile(path), maximumBytes: 3_000, keep: 2)

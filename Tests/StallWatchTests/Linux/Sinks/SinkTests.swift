@@ -23,6 +23,19 @@ import TestSupport
         return settings
     }
 
+    /// A queue may be watched for each import.
+    @Test func `a watch has no stalls of an earlier one with its label`() {
+        let counts = ReportCounts()
+        counts.add(stallOf: 3_000, on: "imports")
+        let entry = LoopEntry(label: "imports", identity: nil, monitors: [], before: counts.byLoop["imports"])
+        #expect(entry.stalls(in: counts.byLoop) == nil)
+        counts.add(stallOf: 700, on: "imports", missed: 2)
+        let stalls = entry.stalls(in: counts.byLoop)
+        #expect(stalls?.count == 2 && stalls?.missed == 2 && stalls?.nanoseconds == 700)
+        let first = LoopEntry(label: "imports", identity: nil, monitors: [])
+        #expect(first.stalls(in: counts.byLoop) == counts.byLoop["imports"])
+    }
+
     @Test func everySinkGetsEachReportOnce() throws {
         let first = Collected<StallReport>()
         let second = Collected<StallReport>()
