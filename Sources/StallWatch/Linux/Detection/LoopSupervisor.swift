@@ -37,6 +37,8 @@ struct LoopSupervisor {
     private var (countingFrom, excusedUntil): (UInt64, UInt64) = (0, 0)
     /// When the last poll was, in monotonic nanoseconds.
     private var lastPoll: UInt64 = 0
+    /// The last turn whose stall a stop of the process has interrupted, and since when it was one: it is one until it ends.
+    private var interrupted: (turn: UInt64, since: UInt64) = (0, 0)
     var diagnostician: StallDiagnostician
     unowned let context: WatchdogContext
 
@@ -134,13 +136,14 @@ struct LoopSupervisor {
         return min(nextPoll, nextLoad)
     }
 
-    /// Ends what is open as it was at the last poll: the process was stopped since, `until` a moment, which does not count.
+    /// Ends what is open as it was at the last poll: the time since does not count, as the process was stopped `until` now.
     private mutating func interrupt(until resumed: UInt64) {
         // A turn that was over by then ended before the stop: all threads go on at about the same time.
         let isOver = loop.recorder.stallEnd.map { $0 &+ GapDetector.tolerance < resumed } ?? false
         if let stall = detector.stall, !isOver {
             dropPending()
             leave(stall, at: lastPoll)
+            if interrupted.turn != stall.turnBegan { interrupted = (stall.turnBegan, stall.start) }
             loop.recorder.clearStalled()
             open = nil
             forgetSamples()
@@ -203,7 +206,9 @@ struct LoopSupervisor {
 
     private mutating func updateProgress(_ poll: LoopPoll, at time: UInt64) {
         let state: LoopProgress.State
-        if detector.stall != nil {
+        let isInterrupted = interrupted.turn != 0 && interrupted.turn == log.began
+        let stalledSince = isInterrupted ? interrupted.since : detector.stall?.start
+        if stalledSince != nil {
             state = .stalled
         } else if log.began != 0, detector.isAbandoned(log.began) {
             state = .ended
@@ -212,7 +217,7 @@ struct LoopSupervisor {
         } else {
             state = poll.isStarting ? .starting : .running
         }
-        let since = detector.stall?.start ?? (state == progress.state ? progress.since : time)
+        let since = stalledSince ?? (state == progress.state ? progress.since : time)
         progress = LoopProgress(label: loop.label, state: state, since: since)
     }
 

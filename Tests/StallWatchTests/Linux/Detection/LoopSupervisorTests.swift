@@ -68,7 +68,9 @@ import TestSupport
         let record = world.records.withLock { $0.last }
         #expect(world.states == [.ongoing, end == -1 ? .ended : .abandoned])
         #expect(record?.duration == Self.threshold + (end == -1 ? 1_000_000 : 0))
+        #expect(supervisor.progress.state == (end == nil ? .stalled : .running))
         guard end == nil else { return }
+        #expect(supervisor.progress.since == Self.begin, "a hang lasts through a stop")
         world.time.store(resumed + Self.threshold, ordering: .relaxed)
         _ = supervisor.poll(at: resumed + Self.threshold, countingFrom: resumed, suppressed: .processStopped)
         #expect(world.states == [.ongoing, .abandoned, .ongoing], "the turn is measured anew")
