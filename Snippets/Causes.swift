@@ -178,15 +178,20 @@ func compress(_ file: URL) throws {
 }
 
 func output(of program: String) async throws -> Data {
-    try await Task.detached {
-        let (process, pipe) = (Process(), Pipe())
-        process.executableURL = URL(fileURLWithPath: program)
-        process.standardOutput = pipe
-        try process.run()
-        let output = try pipe.fileHandleForReading.readToEnd() ?? Data()
-        process.waitUntilExit()
-        return output
-    }.value
+    try await withCheckedThrowingContinuation { continuation in
+        Thread.detachNewThread {
+            let result = Result<Data, any Error> {
+                let (process, pipe) = (Process(), Pipe())
+                process.executableURL = URL(fileURLWithPath: program)
+                process.standardOutput = pipe
+                try process.run()
+                let output = try pipe.fileHandleForReading.readToEnd() ?? Data()
+                process.waitUntilExit()
+                return output
+            }
+            continuation.resume(with: result)
+        }
+    }
 }
 
 func follow(_ pipe: Pipe) {

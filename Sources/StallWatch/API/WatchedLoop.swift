@@ -44,7 +44,7 @@ public struct WatchedLoop: Sendable {
 extension WatchedLoop {
     /// The loop that runs the main queue and the main actor in this program.
     ///
-    /// That is the main run loop, in its common modes. In a program that never runs it (`dispatchMain()`, an async
+    /// That is the main run loop, in its common modes. In a program that does not run it (`dispatchMain()`, an async
     /// `@main`), it is the thread that currently holds the main dispatch queue. If the program has an executor of its own for
     /// the main actor, the monitor also sends that executor heartbeats. Blocks of the main queue also wait while one of them
     /// runs the loop itself, as `Process.waitUntilExit()` does; so the monitor sends the main queue heartbeats then.

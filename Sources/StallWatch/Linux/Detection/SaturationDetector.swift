@@ -5,7 +5,9 @@ import StallReports
 ///
 /// A pure value. If the loop was busy for 98 % of half of the threshold, that is a *candidate*, which is sampled. When
 /// it is as old as the threshold, and the loop was busy for 98 % of it, the loop is saturated, until it was busy for
-/// less than 98 % of the last quarter of the threshold. A turn that takes half of the threshold is a stall instead.
+/// less than 98 % of the last quarter of the threshold. A turn that takes half of the threshold is a stall instead. If
+/// hardly any of the time is in turns, the thread works between runs that find nothing to do, as a game does that draws a
+/// thousand times a second.
 struct SaturationDetector {
     /// The least time for which a saturated loop is busy, in nanoseconds.
     let threshold: UInt64
@@ -19,6 +21,8 @@ struct SaturationDetector {
     private(set) var nextSample: UInt64 = 0
 
     private static let idleParts: UInt64 = 50
+    /// The least part of the time in turns: small, because `RunLoop.run()` enters the loop again for each short turn.
+    private static let turnParts: UInt64 = 8
     /// The largest number of readings in half a threshold.
     private static let resolution: UInt64 = 64
     /// The shortest time between two samples before the threshold, in nanoseconds.
@@ -34,6 +38,9 @@ struct SaturationDetector {
     /// Returns what the loop's state and its load at `load.time` change; earlier time than `countingFrom` does not count.
     mutating func decide(_ loop: TurnSnapshot, _ load: LoopLoad, countingFrom: UInt64 = 0) -> PeriodAction? {
         let now = load.time
+        var load = load
+        // The turn that goes on counts, too.
+        load.busy &+= loop.began.map { now &- min($0, now) } ?? 0
         let isOneTurn = !isReported && loop.began.map { $0 < now && now - $0 >= threshold / 2 } ?? false
         let isCut = readings.last.map { $0.time < countingFrom } ?? false
         if load.turns == 0 || loop.isWaitingUnobserved || isOneTurn || isCut {
@@ -42,8 +49,7 @@ struct SaturationDetector {
             return stop(at: now)
         }
         if firstBegin == nil {
-            let busy = load.busy &+ (loop.began.map { now &- min($0, now) } ?? 0)
-            firstBegin = max(now &- min(busy, now), countingFrom)
+            firstBegin = max(now &- min(load.busy, now), countingFrom)
         }
         defer { keep(load) }
         guard let start else { return begin(load) }
@@ -104,7 +110,9 @@ struct SaturationDetector {
     }
 
     private func isBusy(from first: LoopLoad, to last: LoopLoad) -> Bool {
-        last.idleTime(since: first) <= (last.time &- first.time) / Self.idleParts
+        let time = last.time &- first.time
+        return last.idleTime(since: first) <= time / Self.idleParts
+            && last.busyTime(since: first) >= time / Self.turnParts
     }
 }
 

@@ -196,7 +196,9 @@ extension LoopSource where Self == HeartbeatSource {
                 // gives it back after each item.
                 return recorder.lastThread == getpid() ? nil : .unknown
             }, idle: owner,
-            unless: { runLoop?.recorder.servesMainQueue ?? false },
+            unless: {
+                (runLoop?.recorder.servesMainQueue ?? false) && HeartbeatSource.mayRunLoopServe(owner.current())
+            },
             excusedIf: { age in (runLoop?.turnDuration(at: monotonicNow())).map { $0 >= age / 2 } ?? false }
         ) { item in
             HeartbeatSource.pending.wrappingAdd(1, ordering: .relaxed)
@@ -208,6 +210,12 @@ extension LoopSource where Self == HeartbeatSource {
             }
         }
     }
+
+    /// Whether the main run loop may serve the main queue: the main thread keeps it, or its owner is not known.
+    ///
+    /// In `dispatchMain()` and an async `main` that thread gives it up for ever, and may have run the loop before, as
+    /// `Process.waitUntilExit()` does.
+    static func mayRunLoopServe(_ owner: CaptureTarget?) -> Bool { owner == nil || owner == .thread(getpid()) }
 
     /// Whether the caller is a task on the thread that runs the main actor now: the main thread until an async `main`
     /// suspends, then the one that drains the main queue.

@@ -155,20 +155,25 @@ import Testing
     private var turns: UInt64 = 1
     /// The time in turns that are over.
     private var busy: UInt64 = 0
+    /// The same of those since then, in microseconds.
+    private var worked: UInt64 = 0
     private var actions: [PeriodAction] = []
 
-    /// Lets time pass in periods of 10 ms, in each of which the loop is idle for some microseconds at first.
+    /// Lets time pass in periods of 10 ms, in each of which the loop is idle for some microseconds at first, and the
+    /// thread works between turns for some.
     private mutating func pass(
-        _ milliseconds: UInt64, idle microseconds: UInt64 = 0, turns perPeriod: UInt64 = 3,
+        _ milliseconds: UInt64, idle microseconds: UInt64 = 0, betweenTurns: UInt64 = 0, turns perPeriod: UInt64 = 3,
         inTurnSince began: UInt64? = nil, isWaitingUnobserved: Bool = false, countingFrom: UInt64 = 0
     ) {
         for _ in 0..<milliseconds / 10 {
             time += 10
             idle += microseconds
+            if began == nil { worked += 10_000 - microseconds - betweenTurns }
             turns += perPeriod
             var turn = TurnSnapshot(began: began.map { $0 * 1_000_000 }, number: turns, nesting: 0)
             turn.isWaitingUnobserved = isWaitingUnobserved
-            let load = LoopLoad(time: time * 1_000_000, turns: turns, idle: idle * 1_000, busy: busy * 1_000_000)
+            let load = LoopLoad(
+                time: time * 1_000_000, turns: turns, idle: idle * 1_000, busy: busy * 1_000_000 + worked * 1_000)
             if let action = detector.decide(turn, load, countingFrom: countingFrom * 1_000_000) {
                 actions.append(action)
             }
@@ -208,6 +213,7 @@ import Testing
         pass(10, inTurnSince: 1_005)
         pass(10)
         time += 490
+        worked += 490_000
         pass(10)
         #expect(detector.start?.time == 965_000_000)
         #expect(detector.start?.turns == 0)
@@ -218,6 +224,7 @@ import Testing
         pass(10, inTurnSince: 1_005)
         pass(20, idle: 2_000)
         time += 490
+        worked += 490_000
         pass(10)
         #expect(detector.start?.time == 1_022_000_000, "idle for 2 ms between the last two old readings")
     }
@@ -246,6 +253,14 @@ import Testing
         #expect(!isReported)
         #expect(detector.start == nil)
         #expect(detector.nextPoll(at: 0) == nil)
+    }
+
+    /// As a game does that draws a thousand times a second, and asks its loop in between.
+    @Test mutating func `a thread that works between short runs does not saturate its loop`() {
+        pass(5_000, betweenTurns: 9_900)
+        #expect(!isReported && detector.start == nil)
+        pass(5_000, betweenTurns: 5_000)
+        #expect(isReported)
     }
 
     /// A single long turn is a stall, which the stall detector reports.

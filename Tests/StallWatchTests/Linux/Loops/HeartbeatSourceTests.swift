@@ -1,4 +1,5 @@
 import Dispatch
+import Glibc
 import Synchronization
 import Testing
 
@@ -110,6 +111,14 @@ import Testing
         runLoop.enter(at: 70)
         runLoop.setMode(TurnRecorder.defaultMode)
         #expect(!runLoop.servesMainQueue, "that block has made another run")
+    }
+
+    /// An async `main` that has waited for a process has run the main run loop, and never runs it again.
+    @Test func `the main run loop serves no queue that the main thread has given up`() {
+        #expect(HeartbeatSource.mayRunLoopServe(.thread(getpid())))
+        #expect(HeartbeatSource.mayRunLoopServe(nil), "the owner is not known")
+        #expect(!HeartbeatSource.mayRunLoopServe(.unknown), "no thread runs it")
+        #expect(!HeartbeatSource.mayRunLoopServe(.thread(getpid() + 1)), "a worker runs it")
     }
 
     /// What has observed the loop until now has seen it healthy, so the first item counts.
