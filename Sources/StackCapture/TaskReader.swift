@@ -21,6 +21,26 @@ package struct TaskThread: Sendable, Equatable {
     package var executor: UInt64
 }
 
+extension TaskReading {
+    /// Returns the threads that have left the task, and the executor, that they ran in this reading.
+    ///
+    /// `now` are later readings of threads, and `id` is that of the task at an address, whose memory is used again for
+    /// the next task. What such a thread does now is not what the task of this reading does.
+    func left(_ now: [TaskThread], id: (UInt64) -> UInt64?) -> (tasks: Set<Int32>, executors: Set<Int32>) {
+        let later = Dictionary(now.map { ($0.id, $0) }) { first, _ in first }
+        let ids = Dictionary(tasks.map { ($0.address, $0.id) }) { first, _ in first }
+        var left: (tasks: Set<Int32>, executors: Set<Int32>) = ([], [])
+        for thread in threads {
+            let runsIt = later[thread.id]?.task == thread.task && id(thread.task) == ids[thread.task]
+            if thread.task != 0, !runsIt { left.tasks.insert(thread.id) }
+            if thread.executor != 0, later[thread.id]?.executor != thread.executor {
+                left.executors.insert(thread.id)
+            }
+        }
+        return left
+    }
+}
+
 /// Finds the tasks of this process: by their first word in its writable memory, and by their relations.
 ///
 /// It reads through the kernel, so no thread is stopped and no address can fault, on the monitor's thread, in slices.
@@ -212,6 +232,11 @@ package struct TaskReader {
     package func threads() -> [TaskThread] {
         let own = WorkerThread.ids
         return ThreadIdentity.all().compactMap { own.contains($0) ? nil : thread($0) }
+    }
+
+    /// Returns the threads that have left the task, and the executor, that they ran in a reading.
+    package func left(since reading: TaskReading) -> (tasks: Set<Int32>, executors: Set<Int32>) {
+        reading.left(threads()) { memory.stableTask(at: $0)?.id }
     }
 
     /// Returns what a thread runs, if two readings agree; `nil` if it runs no task and no actor.

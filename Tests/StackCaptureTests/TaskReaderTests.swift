@@ -41,6 +41,31 @@ import Testing
         #expect(TaskReader.ranges(in: maps) == [0x3000..<0x5000, 0x6000..<0x7000])
     }
 
+    /// The memory of a task that has ended is used again, mostly for the next one.
+    @Test func `a thread has left a task that ended, also if the next one is at the same address`() {
+        let tasks = [
+            SwiftTask(address: 0x1000, id: 7, isCanceled: false, isRunning: true),
+            SwiftTask(address: 0x2000, id: 8, isCanceled: false, isRunning: true),
+        ]
+        let threads = [
+            TaskThread(id: 91, task: 0x1000, executor: 0), TaskThread(id: 92, task: 0x2000, executor: 0x60),
+            TaskThread(id: 93, task: 0, executor: 0x70),
+        ]
+        let reading = TaskReading(tasks: tasks, threads: threads)
+        func left(
+            _ now: [TaskThread], _ ids: [UInt64: UInt64] = [0x1000: 7, 0x2000: 8]
+        ) -> [Set<Int32>] {
+            let left = reading.left(now) { ids[$0] }
+            return [left.tasks, left.executors]
+        }
+        #expect(left(threads) == [[], []])
+        #expect(left(threads, [0x1000: 9, 0x2000: 8]) == [[91], []])
+        #expect(left([]) == [[91, 92], [92, 93]])
+        // An actor with many short jobs.
+        let next = [threads[0], TaskThread(id: 92, task: 0x3000, executor: 0x60), threads[2]]
+        #expect(left(next) == [[92], []])
+    }
+
     /// A task that waits for a continuation, with a name, a record behind that leads back to it, and a circular chain.
     private static let sound: [UInt64: UInt64] = {
         var memory: [UInt64: UInt64] = [0x1000: 0xabc0, 0x1020: 7 << 32, 0x1038: 0x77, 0x1040: 0x3000, 0x1060: 0x4015]

@@ -53,20 +53,34 @@ struct PoolReader {
     ///
     /// While a queue's width lasts, an item has its place at once, and waits in the root queue for a thread: it is only counted.
     private func waiting(in queue: UInt64, running threads: Int, _ pools: WatchedPools) -> Waiting {
-        guard !pools.isUnconfirmed, let items = QueueItems.learned?.items(of: queue, memory),
+        guard !pools.isUnconfirmed, let layout = QueueItems.learned, let items = layout.items(of: queue, memory),
             let width = DispatchLayout.width(of: queue, memory),
             let state = memory.word(at: queue &+ DispatchLayout.stateOffset)
         else { return Waiting() }
         let own = pools.pendingQueues.contains(queue) ? 1 : 0
-        let placed = max(DispatchLayout.places(state, width: width) - threads, 0)
-        let count = max(items.count + placed - own, 0)
+        let unseen = DispatchLayout.places(state, width: width) - threads
+        let count = Self.withoutThread(among: unseen, of: queue, layout, memory).map { max(items.count + $0 - own, 0) }
         // One in 2^64 items counts as none. The oldest one may be in the root queue.
         let oldest = items.count > own ? items.first.map { tasks.memory.traces(at: job(of: $0)) } : nil
         var waiting = Waiting(oldest: count == 0 ? 0 : oldest)
         if items.count < QueueItems.maximumItems { waiting.tasks = count }
         let groups = Set(items.prefix(Self.readItems).map { tasks.memory.stableTask(at: job(of: $0))?.group })
-        if groups.count == 1, count > 0 { waiting.group = groups.first ?? nil }
+        if groups.count == 1, count != 0 { waiting.group = groups.first ?? nil }
         return waiting
+    }
+
+    /// Returns how many items wait in a queue's root queue, among so many with a place that no thread was seen to run;
+    /// `nil` if that is not known.
+    ///
+    /// A thread that is between two short tasks, or changes them while it is read, has a place, too, and shows no task.
+    static func withoutThread(
+        among unseen: Int, of queue: UInt64, _ layout: QueueItems, _ memory: any MemoryReading
+    ) -> Int? {
+        guard unseen > 0 else { return 0 }
+        guard let root = memory.word(at: queue &+ DispatchLayout.targetOffset), root != 0,
+            let items = layout.items(of: root, memory)
+        else { return nil }
+        return min(unseen, items.count)
     }
 
     /// The words of an item of libdispatch, one of which is the task that the item runs.

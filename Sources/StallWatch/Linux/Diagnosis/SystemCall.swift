@@ -98,7 +98,7 @@ extension SystemCall {
             return .sleep
         case "poll", "ppoll", "select", "pselect6":
             if waitsForSignal { return .syscall }
-            return argument(name.hasSuffix("poll") ? 1 : 0) == 0 ? .sleep : .io
+            return hasDescriptors ? .io : .sleep
         default:
             return Self.isInputOutput(name) ? .io : .syscall
         }
@@ -112,9 +112,16 @@ extension SystemCall {
         // The time limit is an int: of its register, only the lower half counts.
         case "poll": argument(1) == 0 && Int32(truncatingIfNeeded: argument(2)) < 0
         case "ppoll": argument(1) == 0 && argument(2) == 0
-        case "select", "pselect6": argument(0) == 0 && argument(4) == 0
+        case "select", "pselect6": !hasDescriptors && argument(4) == 0
         default: false
         }
+    }
+
+    /// Whether a call of poll(2) or select(2) is for descriptors: one that only waits for a time may have a number of
+    /// them, and no set.
+    private var hasDescriptors: Bool {
+        if name.hasSuffix("poll") { return argument(1) != 0 }
+        return argument(0) != 0 && (1...3).contains { argument($0) != 0 }
     }
 
     /// Returns whether a libc function makes a call that waits for data; glibc's wrappers may lack a suffix 64.

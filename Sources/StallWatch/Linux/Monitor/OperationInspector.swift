@@ -15,6 +15,12 @@ struct OperationInspector {
     /// The most threads of one operation, with the owners of the locks that they wait for.
     private static let maximumThreads = 16
 
+    /// Why no reading has an operation's task.
+    ///
+    /// One that runs another task inside of it, as with `Task.immediate`, is
+    /// not the current one of its thread.
+    static let noReading = "its task changed during each reading, or runs another one inside of it"
+
     struct Finding {
         var operation: OverdueOperation
         var name: [UInt8]?
@@ -77,7 +83,7 @@ struct OperationInspector {
             }
         }
         return addresses.indices.map { index in
-            findings[index] ?? Finding(operation: OverdueOperation(reason: "its task changed during each reading"))
+            findings[index] ?? Finding(operation: OverdueOperation(reason: Self.noReading))
         }
     }
 
@@ -94,6 +100,9 @@ struct OperationInspector {
             // The main thread belongs to no pool.
             let running = reading.threads.filter { $0.task != 0 && $0.id != getpid() }.map(\.id)
             found.threads = capture(Array(running.prefix(Self.maximumPoolThreads)))
+            // One that has gone on shows what another task does, or that it is idle now.
+            let left = reader.left(since: reading).tasks
+            found.threads.removeAll { left.contains($0.thread.id) }
         case .continuation: found.awaiting = reading.tasks.first { $0.id == chain.awaiting }
         default: break
         }

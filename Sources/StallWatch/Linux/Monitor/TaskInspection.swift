@@ -32,6 +32,9 @@ struct TaskInspection {
         let ids = Set(made.executors.compactMap(\.thread) + made.tasks.compactMap(\.thread))
         let first = Array(ids.sorted().prefix(Self.maximumThreads))
         let threads = describe(first, capturer) { tables.stack($0, in: $1) }
+        // A thread that has gone on shows what another task does.
+        let left = reader.left(since: reading)
+        made.forgetThreads(ofTasks: left.tasks, ofExecutors: left.executors)
         var report = named(report(threads, tables))
         made.markSleeps(report)
         if let redact = configuration.privacy.redact { made.redact(with: &report, redact) }
@@ -54,10 +57,16 @@ struct TaskInspection {
 
     /// The main thread; `nil` if workers run the main actor in its place.
     ///
-    /// Under an async `main` and after `dispatchMain()` it waits for signals for ever.
+    /// Under an async `main` and after `dispatchMain()` it waits for signals for ever. It may, too, if its `call` is
+    /// not shown in /proc.
+    static func threadOfMainActor(_ call: String?) -> Int32? {
+        guard let call else { return nil }
+        let name = Int(call.prefix { $0 != " " }).flatMap(SystemCallNames.current.name)
+        return name == "rt_sigsuspend" ? nil : getpid()
+    }
+
     private static var mainThread: Int32? {
-        let call = readSmallFile("/proc/self/task/\(getpid())/syscall").flatMap { Int($0.prefix { $0 != " " }) }
-        return call.flatMap(SystemCallNames.current.name) == "rt_sigsuspend" ? nil : getpid()
+        threadOfMainActor(readSmallFile("/proc/self/task/\(getpid())/syscall"))
     }
 
     /// Returns the list of a reading; `stack` stores a stack of async functions and returns its index.
@@ -201,6 +210,21 @@ extension TaskList {
             if !hasStacks { tasks[index].stack = nil }
         }
         if !hasStacks { for index in executors.indices { executors[index].name = nil } }
+    }
+
+    /// Forgets that threads ran these tasks and executors, which they have left since.
+    ///
+    /// The main actor's jobs run on the `mainThread`, if there is one, whatever that does.
+    mutating func forgetThreads(
+        ofTasks tasks: Set<Int32>, ofExecutors executors: Set<Int32>, mainThread: Int32 = getpid()
+    ) {
+        for index in self.tasks.indices where self.tasks[index].thread.map(tasks.contains) == true {
+            self.tasks[index].thread = nil
+        }
+        for index in self.executors.indices where self.executors[index].thread.map(executors.contains) == true {
+            let executor = self.executors[index]
+            if executor.kind != .mainActor || executor.thread != mainThread { self.executors[index].thread = nil }
+        }
     }
 
     mutating func markSleeps(_ report: StallReport) {

@@ -77,6 +77,24 @@ import Testing
             }, "\(waited.count)")
     }
 
+    /// A queue at 0x1000, whose root queue at 0x8000 has one item; that of the queue at 0x6000 is not known.
+    @Test(
+        arguments: [
+            (0x1000, 3, 1), (0x1000, 1, 1), (0x1000, 0, 0), (0x1000, -1, 0), (0x6000, 3, nil),
+        ] as [(UInt64, Int, Int?)])
+    func `threads between two tasks are no tasks that wait`(queue: UInt64, unseen: Int, waiting: Int?) {
+        let words: [UInt64: UInt64] = [
+            0x1000 + 24: 0x8000, 0x8000 + 104: 0x2000, 0x8000 + 48: 0x2000, 0x2000 + 16: 0, 0x6000 + 24: 0,
+        ]
+        let layout = QueueItems(head: 104, next: 16)
+        #expect(PoolReader.withoutThread(among: unseen, of: queue, layout, Words(words)) == waiting)
+    }
+
+    @Test func `threads between two tasks are not counted beside an empty root queue`() {
+        let words = Words([0x1000 + 24: 0x8000, 0x8000 + 104: 0, 0x8000 + 48: 0])
+        #expect(PoolReader.withoutThread(among: 7, of: 0x1000, QueueItems(head: 104, next: 16), words) == 0)
+    }
+
     /// In a process with thousands of threads a look takes some 50 ms.
     @Test func `looks take 2 percent of a CPU at most`() throws {
         _ = try TaskReader.ofThisProcess()

@@ -404,12 +404,24 @@ private func running(at time: UInt64, in name: String?) throws -> Observation {
         #expect(concluded(blocked: 100, [observation]).kind == .sleep)
     }
 
+    @Test(
+        arguments: [
+            ([0, 0, 0, 0, 0x1000], .sleep), ([1_024, 0, 0, 0, 0x1000], .sleep), ([0, 0x1000, 0, 0, 0x1000], .sleep),
+            ([1_024, 0, 0, 0x1000, 0x1000], .io), ([4, 0x1000, 0, 0, 0], .io),
+        ] as [([UInt64], Cause.Kind)])
+    func `a select without a set is a sleep`(arguments: [UInt64], purpose: Cause.Kind) throws {
+        let number = try #require(SystemCallNames.current.number(of: "pselect6"))
+        let call = SystemCall(number: number, arguments: arguments, stackPointer: 0, programCounter: 0)
+        #expect(call.purpose == purpose)
+    }
+
     /// Without a time limit, too, only a signal ends the wait.
     @Test(
         arguments: [
             ("ppoll", [0, 0, 0], true), ("ppoll", [0, 0, 0x1000], false), ("ppoll", [0x1000, 1, 0], false),
             ("pselect6", [0, 0, 0, 0, 0], true), ("pselect6", [0, 0, 0, 0, 0x1000], false),
-            ("pselect6", [4, 0x1000, 0, 0, 0], false), ("rt_sigsuspend", [0x1000, 8], true),
+            ("pselect6", [4, 0x1000, 0, 0, 0], false), ("pselect6", [1_024, 0, 0, 0, 0], true),
+            ("rt_sigsuspend", [0x1000, 8], true),
             ("rt_sigtimedwait", [0x1000, 0, 0, 8], true), ("rt_sigtimedwait", [0x1000, 0, 0x1000, 8], false),
         ] as [(String, [UInt64], Bool)])
     func `a call without anything else waits for a signal`(name: String, arguments: [UInt64], waits: Bool) throws {

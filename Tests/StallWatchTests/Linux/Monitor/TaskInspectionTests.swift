@@ -1,3 +1,4 @@
+import Glibc
 import TestSupport
 import Testing
 
@@ -25,6 +26,33 @@ import Testing
         #expect(executor(.executor(0x50), runBy: [])?.thread == 1)
         #expect(executor(.executor(0x50), runBy: [], mainThread: nil)?.thread == nil)
         #expect(executor(.executor(0x60), runBy: [worker])?.thread == nil)
+    }
+
+    @Test func `the main actor's thread is not known if its call is not shown`() {
+        #if arch(x86_64)
+            let call = 130
+        #else
+            let call = 133
+        #endif
+        #expect(TaskInspection.threadOfMainActor("\(call) 0x0 0x8") == nil)
+        #expect(TaskInspection.threadOfMainActor(nil) == nil)
+        for other in ["running", "-1 0x7ffc 0x7f00", "\(call + 1) 0x0"] {
+            #expect(TaskInspection.threadOfMainActor(other) == getpid())
+        }
+    }
+
+    @Test func `a thread that has gone on is not said to run the task`() {
+        let tasks: [TaskList.Task] = [
+            .init(id: 7, state: .running, thread: 91), .init(id: 8, state: .running, thread: 92),
+        ]
+        let executors: [TaskList.Executor] = [
+            .init(kind: .actor, address: "0x60", thread: 92), .init(kind: .actor, address: "0x70", thread: 93),
+            .init(kind: .mainActor, address: "0x50", thread: 1), .init(kind: .mainActor, address: "0x50", thread: 93),
+        ]
+        var list = TaskList(tasks: tasks, executors: executors)
+        list.forgetThreads(ofTasks: [91], ofExecutors: [93, 1], mainThread: 1)
+        #expect(list.tasks.map(\.thread) == [nil, 92])
+        #expect(list.executors.map(\.thread) == [92, nil, 1, nil])
     }
 
     @Test func `of a task executor no thread is known`() {

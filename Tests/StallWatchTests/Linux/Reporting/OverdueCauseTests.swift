@@ -59,6 +59,38 @@ private let images = ImageList([
         #expect(report.cause?.summary.contains("1500 child tasks (101 in listen, 1399 more), one of them") == true)
     }
 
+    @Test func `a task that no reading has may run another one`() {
+        var record = StallRecord.stub(id: "01a2242b-28ca-70fe-ab71-c5ed75cb1f79", kind: .overdue, state: .ongoing)
+        record.operation = OverdueOperation(reason: OperationInspector.noReading)
+        #expect(
+            builder.report(of: record).cause?.summary
+                == "What it waits for is not known: its task changed during each reading, or runs another one inside "
+                + "of it.")
+    }
+
+    /// A child task awaits the end of its parent, alone or beside another one.
+    @Test(
+        arguments: [
+            (1, "a child task in listen", "."),
+            (
+                2, "2 child tasks (2 in listen), one of them in listen",
+                "; it is not known whether another child task ends the wait."
+            ),
+        ])
+    func `a circle through a group is told once`(children: Int, awaited: String, end: String) {
+        var tasks = [TaskList.Task(id: 1, state: .suspended, wait: .group, target: 7, stack: 0)]
+        for id in 2..<UInt64(children + 2) {
+            tasks.append(TaskList.Task(id: id, state: .suspended, wait: .task, target: 1, group: 7, stack: 1))
+        }
+        var record = StallRecord.stub(id: "01a2242b-28ca-70fe-ab71-c5ed75cb1f79", kind: .overdue, state: .ongoing)
+        record.operation = OverdueOperation(
+            1, in: TaskList(tasks: tasks), [.stub([0x10100]), .stub([0x10200])], images)
+        #expect(
+            builder.report(of: record).cause?.summary
+                == "awaitTheServices awaits \(awaited), which awaits a task in awaitTheServices, which waits for this "
+                + "one\(end)")
+    }
+
     @Test func `the stacks of a hundred children are kept`() {
         let report = report(Array(repeating: 1, count: 300))
         #expect(report.cause?.summary.contains("300 child tasks (101 in listen, 199 more), one of them") == true)

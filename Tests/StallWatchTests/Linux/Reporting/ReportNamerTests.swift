@@ -112,8 +112,9 @@ import Testing
             String(decoding: TerminationLog.message(report), as: UTF8.self) == """
                 main stalled and has not come back after 812 ms in NoteStore.save(_:) (timer)
                   why  Blocked in pthread_mutex_lock.
-                  try  Make the section of the thread shorter that holds what NoteStore.save(_:) waits for. Where it is, \
-                while it lasts: stallwatch stacks \(report.process.pid).
+                  try  If NoteStore.save(_:) waits for a result, let its thread call back (DispatchQueue.main.async); \
+                if for a lock, shorten its section. Which it is, while it lasts: stallwatch stacks \
+                \(report.process.pid).
                 report: \(report.fileName)
 
                 """)
