@@ -266,6 +266,9 @@ extension StallReport.SystemCall {
         return target
     }
 
+    /// Whether the kernel makes the file's text for each read, which may take long: it has no event to wait for.
+    var isOfKernel: Bool { ["/proc/", "/sys/"].contains { target?.hasPrefix($0) == true } }
+
     var isSocket: Bool { target?.hasPrefix("socket") == true }
     var isPipe: Bool { target?.hasPrefix("pipe:") == true }
 }

@@ -7,7 +7,8 @@ extension AdviceRule {
         "write", "pwrite64", "writev", "pwritev", "pwritev2", "fallocate", "ftruncate",
     ]
     private static let syncs: Set<String> = ["fsync", "fdatasync", "syncfs", "sync_file_range", "msync"]
-    private static let receives: Set<String> = ["recvfrom", "recvmsg", "recvmmsg", "accept", "accept4"]
+    private static let accepts: Set<String> = ["accept", "accept4"]
+    private static let receives = accepts.union(["recvfrom", "recvmsg", "recvmmsg"])
     private static let sends: Set<String> = ["sendto", "sendmsg", "sendmmsg"]
     private static let polls = StallReport.loopWaits.union(["select", "pselect6", "epoll_pwait2"])
     private static let sockets: Set<String> = [
@@ -17,7 +18,8 @@ extension AdviceRule {
 
     /// Whether a call waits for input or events, as a thread does that has no work.
     static func awaitsInput(_ call: StallReport.SystemCall) -> Bool {
-        polls.union(receives).contains(call.name) || reads.contains(call.name) && call.filePath == nil
+        polls.union(receives).contains(call.name)
+            || reads.contains(call.name) && call.filePath == nil && !call.isOfKernel
     }
 
     // MARK: - Times
@@ -31,7 +33,8 @@ extension AdviceRule {
                     + "if it paces work, let a timer call each piece."
             }
             guard facts.sleeps, !facts.isCalledDirectly else { return nil }
-            return "Move the call in \(place) off \(facts.loop): the library that it calls sleeps between its tries."
+            return "Move the call in \(place) off \(facts.loop): "
+                + "the library that it calls sleeps, perhaps between its tries."
         },
         // Silent for a wait with a time limit, such as poll(2), and for code that sleeps between its tries.
         AdviceRule(id: "sleep", topic: "sleep") { facts in
@@ -39,9 +42,9 @@ extension AdviceRule {
             let timers =
                 switch facts.report.loop.kind {
                 case .eventLoop: "EventLoop.scheduleTask"
-                // A Timer of its thread has no run loop that fires it.
-                case .dispatchQueue: "DispatchQueue.asyncAfter"
-                default: "Timer, DispatchQueue.asyncAfter"
+                case .runLoop, .probe: "Timer, DispatchQueue.asyncAfter"
+                // A Timer would go to a loop that no thread runs: the main queue is watched where no run loop runs.
+                default: "DispatchQueue.asyncAfter"
                 }
             return facts.isInTask
                 ? "Replace the sleep in \(place) by try await Task.sleep(for:), which gives the thread back."
@@ -113,8 +116,8 @@ extension AdviceRule {
             guard let child = facts.awaitedChild, child.systemCall == "write",
                 child.target?.hasPrefix("pipe:") == true, let place = facts.culprit
             else { return nil }
-            return "Read the child's output to its end before \(place) waits for it: "
-                + "\(child.name ?? "the child") was seen blocked in a write to its full pipe."
+            return "Have the child's output read to its end before \(place) waits for it, here or by the process that "
+                + "its pipe leads to: \(child.name ?? "the child") was seen blocked in a write to its full pipe."
         },
         // Silent for a read from a file that a child has written.
         AdviceRule(id: "child", topic: "children") { facts in
@@ -164,12 +167,16 @@ extension AdviceRule {
             + "give its descriptors to the loop (DispatchSource), or to a thread of their own."
     }
 
-    // Silent for the same call on a file.
+    // Silent for the same call on a file, also on one of the kernel's.
     static let stream = AdviceRule(id: "stream", topic: "io") { facts in
-        guard facts.cause.kind == .io, let call = facts.cause.systemCall, call.filePath == nil,
+        guard facts.cause.kind == .io, let call = facts.cause.systemCall, call.filePath == nil, !call.isOfKernel,
             let place = facts.culprit
         else { return nil }
         let target = call.target ?? "a descriptor"
+        if accepts.contains(call.name) {
+            return "Do not wait in \(place) until \(target) gets a connection: "
+                + "accept it when a DispatchSource reports one."
+        }
         if reads.union(receives).contains(call.name) {
             return "Do not wait for data of \(target) in \(place): "
                 + "read it when a DispatchSource or a readabilityHandler reports some."

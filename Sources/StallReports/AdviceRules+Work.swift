@@ -75,8 +75,8 @@ extension AdviceRule {
                 + "\((onCPU + blocked).whole) ms. Then give this process more CPU, or run fewer busy threads."
         }
         if facts.cause.isStolen {
-            return "Use an instance of the virtual machine with more CPU: its host ran others on it. "
-                + "Fewer threads do not help."
+            return "Give the virtual machine more CPU (another kind of instance, a higher limit): "
+                + "its host ran others on that CPU, or held it to a limit."
         }
         if let competitors = facts.cause.competitors, competitors.own == 0 {
             return "Give this process more CPU (nice, its container's shares or limit), or move the other programs: "

@@ -160,7 +160,8 @@ extension AdviceRule {
         // Silent for an owner that computes, or whose function is not known.
         AdviceRule(id: "ownerWaits", topic: "lock") { facts in
             guard facts.cause.kind == .lock, let lock = facts.cause.lock, mutexes.contains(lock.kind),
-                let (owner, place) = facts.lastOwner, !owner.isRunning, !owner.isStarved, let call = owner.systemCall
+                let (owner, place) = facts.lastOwner, !owner.isRunning, !owner.isStarved, !owner.wasMostlyComputing,
+                let call = owner.systemCall
             else { return nil }
             let work =
                 sleepCalls.contains(call.name) ? "sleep" : call.name == "futex" ? "wait" : "call of \(call)"
@@ -172,7 +173,8 @@ extension AdviceRule {
         // Silent for an owner that sleeps.
         AdviceRule(id: "ownerComputes", topic: "lock") { facts in
             guard facts.cause.kind == .lock, let lock = facts.cause.lock, mutexes.contains(lock.kind),
-                let owner = facts.freeOwner, owner.isStarved || owner.isRunning && !owner.wasMostlyBlocked
+                let owner = facts.freeOwner,
+                owner.isStarved || owner.wasMostlyComputing || owner.isRunning && !owner.wasMostlyBlocked
             else { return nil }
             let place = facts.lastOwner?.place
             let section = place.map { "in \($0)" } ?? "of \(owner.thread.inWords)"
@@ -231,11 +233,18 @@ extension AdviceRule {
             guard facts.cause.kind == .lock, facts.waitsForGroup, let place = facts.culprit else { return nil }
             let limit = facts.hasTimeLimit ? ", and by a timer for its time limit" : ""
             let queue = facts.isOnMain ? "(queue: .main)" : "(queue:)"
-            return "Replace the wait in \(place) by group.notify\(queue), which calls what comes after it\(limit)."
+            let awaited = facts.calls(StallReport.workItemWaits) ? "the work item's " : "group."
+            return "Replace the wait in \(place) by \(awaited)notify\(queue), which calls what comes after it\(limit)."
         },
         // Silent for a semaphore in a task.
         AdviceRule(id: "signal", topic: "lock") { facts in
-            guard facts.cause.kind == .lock, facts.waitsForSignal, let place = facts.culprit else { return nil }
+            guard facts.cause.kind == .lock, let place = facts.culprit else { return nil }
+            // Other processes share it as a rule, and these cannot call back.
+            if facts.isOfSystemV {
+                return "Do not wait for the semaphore in \(place): try it (IPC_NOWAIT) and come back later, "
+                    + "or wait for it on a thread of its own."
+            }
+            guard facts.waitsForSignal else { return nil }
             if facts.hasTimeLimit {
                 return "Do not wait with a time limit in \(place): let the thread that signals, if there is one, "
                     + "call back\(facts.callBack), and a timer what comes after the limit."
@@ -262,7 +271,8 @@ extension AdviceRule {
                 return "Use stdin in one thread only, and flush single streams in \(place), not all (fflush(nil)): "
                     + "a reader of stdin keeps its lock until input comes\(work)."
             }
-            let isSlow = ["write", "writev"].contains(facts.freeOwner?.systemCall?.name)
+            let writes = ["write", "writev"].contains(facts.freeOwner?.systemCall?.name)
+            let isSlow = writes && facts.freeOwner?.wasMostlyComputing == false
             let why = isSlow ? ": the output is read more slowly than it is written" : ""
             return kind == .stdio
                 ? "Hand the lines of \(place) to the thread that prints them\(work)\(why)."
@@ -277,9 +287,27 @@ extension AdviceRule {
                     + "cancel() keeps the status lock of task \(task) until it returns."
             }
             if let (_, there) = facts.lastOwner { return "Let go of the lock in \(there) before its slow part." }
-            if facts.cause.lock?.kind == .pthreadReadWriteLock, facts.freeOwner == nil {
+            if let lock = facts.cause.lock, lock.kind == .pthreadReadWriteLock, lock.owners.isEmpty {
                 return "Make the sections that read under the lock shorter that \(place) waits for. "
                     + "Where they are, \(facts.again): \(facts.stacks)."
+            }
+            if facts.cause.describesMost, let owner = facts.cause.lock?.owners.last, !owner.isStarved,
+                !owner.wasMostlyComputing, let awaited = owner.waitsFor, let there = facts.report.place(of: owner)
+            {
+                return "Let go of the lock in \(there) before it waits for \(awaited.named(owner.waitsForLabel))."
+            }
+            // Not only a lock makes a thread wait in this way: also a result, such as that of a future.
+            let kind = facts.cause.lock?.kind
+            if kind == nil || kind == .futex, facts.freeOwner == nil {
+                if facts.frames.awaitIterations {
+                    return "Move the call in \(place) off \(facts.loop): it waits until other threads have done "
+                        + "its last iterations (concurrentPerform, dispatch_apply)."
+                }
+                let instead =
+                    facts.isInTask
+                    ? "await it (withCheckedContinuation)" : "let its thread call back\(facts.callBack)"
+                return "If \(place) waits for a result, \(instead); if for a lock, shorten its section. "
+                    + "Which it is, \(facts.again): \(facts.stacks)."
             }
             return "Make the section of \(facts.freeOwner?.thread.inWords ?? "the thread") shorter that holds what "
                 + "\(place) waits for. "
@@ -304,9 +332,12 @@ extension AdviceFacts {
 
     fileprivate var hasTimeLimit: Bool { cause.lock?.hasTimeLimit == true }
 
-    /// Whether it waits for a semaphore, a condition or the like, which no thread holds.
+    /// Whether it waits for a semaphore of semop(2).
+    fileprivate var isOfSystemV: Bool { [.systemSemaphore, .systemSemaphoreZero].contains(cause.lock?.kind) }
+
+    /// Whether it waits for a semaphore of this process, a condition or the like, which no thread holds.
     fileprivate var waitsForSignal: Bool {
-        let isSignaled = cause.lock.map { !$0.kind.hasOwner && $0.kind != .systemSemaphoreZero }
+        let isSignaled = cause.lock.map { !$0.kind.hasOwner && !isOfSystemV }
         return isSignaled == true || calls(StallReport.semaphoreWaits)
     }
 }

@@ -25,7 +25,8 @@ private let lockWords: [StallReport.LockKind: (noun: String, end: String?)] = [
     .threadJoin: ("the thread", nil),
     .semaphore: ("a semaphore", "a thread signals the semaphore"),
     .dispatchSemaphore: ("a semaphore", "a thread signals the semaphore"),
-    .systemSemaphore: ("a semaphore", "a thread signals the semaphore"),
+    // Of several operations of semop(2), one may wait until it is 0: a thread then takes from it.
+    .systemSemaphore: ("a semaphore", "a thread changes the semaphore"),
     .systemSemaphoreZero: ("a semaphore", "a thread takes the semaphore to 0"),
     .dispatchGroup: ("a dispatch group", "the last thread leaves the dispatch group"),
     .condition: ("a condition", "a thread signals the condition"),

@@ -29,8 +29,12 @@ extension StallReport {
 
         /// `was blocked for`, as the words before the duration.
         func verb(isOver: Bool) -> String {
-            let verb = pinnedThreads == 1 ? (isOver ? "was" : "has been") : (isOver ? "were" : "have been")
-            return "\(verb) \(isComputing == true ? "kept computing" : "blocked") for"
+            guard pinnedThreads > 1 else {
+                return "\(isOver ? "was" : "has been") \(isComputing == true ? "kept computing" : "blocked") for"
+            }
+            // The others have a time of their own, and may do the other thing.
+            let hold = isComputing == true ? "computing" : "blocked"
+            return "\(isOver ? "were" : "have been") kept, one of them \(hold) for"
         }
     }
 

@@ -64,7 +64,7 @@ extension StallReport.Cause {
             let stolen = (stolenMilliseconds ?? 0).whole
             let user =
                 isStolen
-                ? "the host of the virtual machine used a CPU itself for \(stolen) ms"
+                ? "the host of the virtual machine did not run a CPU of it for \(stolen) ms"
                 : (usableProcessors.map { "the thread may use \($0.usable) of \($0.online) CPUs, where others ran" }
                     ?? "other threads used the CPUs") + (competitors?.inWords ?? " (whose is not known)")
             let computed = rest(onCPUMilliseconds, "on CPU")
@@ -159,8 +159,15 @@ extension StallReport.Cause {
             let left = lock.entries.map { "\($0) enter\($0 == 1 ? "() has" : "()s have") no leave() yet" }
             let address = lock.address.map { " at \($0)" } ?? ""
             let limit = lock.hasTimeLimit == true ? ", or until a time limit ends" : ""
+            // A work item has a group of its own, which the app has neither made nor entered.
+            if let call, lock.kind == .dispatchGroup, StallReport.workItemWaits.contains(call) {
+                return "\(call), until the work item has ended\(limit)"
+            }
             return "\(call ?? lock.function ?? "a wait for \(name)"), until \(end)\(address)\(limit): "
                 + (left ?? "it does not record which thread that \(limit.isEmpty ? "will" : "would") be")
+        }
+        if lock.kind == .futex, names.awaitsIterations {
+            return "\(call ?? "dispatch_apply"), until other threads have done its last iterations"
         }
         let unknown =
             switch lock.kind {
@@ -179,8 +186,9 @@ extension StallReport.Cause {
             case .once, .dispatchOnce: "\(name) is run by"
             default: "\(name) is held by"
             }
-        return "\(function); \(verb) \(names.owner(0, of: lock)), which \(Self.chain(lock, names))"
-            + peers(of: lock.owners.last?.systemCall)
+        // The call in which the last look met an owner that computed is not what it did.
+        let last = lock.owners.last.flatMap { $0.wasMostlyComputing ? nil : $0.systemCall }
+        return "\(function); \(verb) \(names.owner(0, of: lock)), which \(Self.chain(lock, names))" + peers(of: last)
     }
 
     private static let idle = "has no work: a task that is suspended, or code that has returned, has left it locked"
@@ -222,6 +230,8 @@ private struct CauseNames {
     private(set) var resolver: String?
     /// Whether the thread runs its loop until a process ends (`Foundation.Process.waitUntilExit()`).
     private(set) var awaitsProcess = false
+    /// Whether the thread waits for the other threads of `concurrentPerform`.
+    private(set) var awaitsIterations = false
     /// The app's function in which each owner of the lock is, with its line.
     private var owners: [String?] = []
     private var loop: StallReport.LoopDescription?
@@ -246,6 +256,7 @@ private struct CauseNames {
         let frames = report.framesOfWait
         let functions = frames.compactMap(\.plainName)
         awaitsProcess = frames.awaitProcess
+        awaitsIterations = frames.awaitIterations
         let called = frames.prefix { !$0.isInApp }.last { $0.isWritten }
         call = called.flatMap { $0.plainName }
         resolver = functions.last { StallReport.resolvers.contains($0) }
@@ -343,6 +354,9 @@ extension StallReport.LockOwner {
     /// Whether the thread was blocked for most of the observed time, whatever it did at the last look.
     var wasMostlyBlocked: Bool { time.map { $0.blockedMilliseconds > $0.observedMilliseconds / 2 } ?? false }
 
+    /// Whether the thread was on a CPU for most of the observed time, whatever it did at the last look.
+    var wasMostlyComputing: Bool { time.map { $0.onCPUMilliseconds > $0.observedMilliseconds / 2 } ?? false }
+
     /// What the thread did, as a phrase that follows its name: `is running`, `waits for the mutex`.
     package var doing: String {
         if isStarved, let time {
@@ -354,6 +368,9 @@ extension StallReport.LockOwner {
                 + "\(time.observedMilliseconds.whole) ms"
         }
         if isRunning { return "is running" }
+        if wasMostlyComputing, let time {
+            return "was on a CPU for \(time.onCPUMilliseconds.whole) of \(time.observedMilliseconds.whole) ms"
+        }
         if waitsFor != nil { return "waits for \(awaitedName)" }
         return systemCall.map { "is in \($0)" } ?? "is waiting"
     }

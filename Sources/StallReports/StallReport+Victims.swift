@@ -69,8 +69,10 @@ extension StallReport {
         var known = parts.isEmpty ? [] : ["Waited for it: " + parts.joined(separator: "; ")]
         if parts.isEmpty, victims.missing == nil {
             let item = omitsItems ? "later main-queue item" : "main-queue item"
+            // One whose callout goes on is not counted, and may skip firings, too.
+            let timer = callout == .timer ? "other timer" : "timer"
             let counted = [
-                victims.timers.map { _ in "timer" }, victims.mainQueueItems.map { _ in item },
+                victims.timers.map { _ in timer }, victims.mainQueueItems.map { _ in item },
                 victims.operations == nil ? "operation" : nil,
             ].compactMap(\.self)
             if let last = counted.last {

@@ -66,6 +66,12 @@ extension Collection<StallReport.Frame> {
         prefix { !$0.isInApp && $0.isDependency != true }
             .call(["AsyncStream.Iterator.next", "AsyncThrowingStream.Iterator.next"])
     }
+
+    /// Whether a thread's frames wait for the other threads of `concurrentPerform`, inside of the app's function.
+    var awaitIterations: Bool {
+        let inner = prefix { !$0.isInApp && $0.isDependency != true }
+        return inner.call(["_dispatch_thread_event_wait_slow"]) && inner.call(["dispatch_apply_f"])
+    }
 }
 
 extension StallReport.WaitKind {

@@ -212,6 +212,8 @@ extension StallReport {
     /// The functions that wait for a semaphore, which has no owner.
     package static let semaphoreWaits: Set = ["dispatch_semaphore_wait", "DispatchSemaphore.wait", "sem_wait"]
     package static let groupWaits: Set = ["dispatch_group_wait", "DispatchGroup.wait"]
+    /// The functions that wait for a work item, by a group of its own.
+    static let workItemWaits: Set = ["dispatch_block_wait", "DispatchWorkItem.wait"]
 }
 
 private let callouts: [String: StallReport.Callout] = [

@@ -4,6 +4,8 @@ package struct TaskGraph {
     static let maximumLinks = 12
     /// The most functions of a group's child tasks that are put into words.
     private static let maximumFunctions = 3
+    /// The end of a chain that comes back to a task through a group, which is not known to be a deadlock here.
+    package static let circleEnd = ", which waits for this one"
     /// A longer name without a file, such as that of a closure in a closure that has not begun, is left out of a chain.
     private static let longestPlace = 60
 
@@ -85,13 +87,17 @@ package struct TaskGraph {
 
     /// What a task waits for, to the end of the chain, as a verb with its object: `awaits a continuation`.
     package func wait(of task: TaskList.Task, isPlural: Bool = false) -> String {
-        wait(of: task, isPlural ? "" : "s", links: 0)
+        wait(of: task, isPlural ? "" : "s", links: 0, after: [])
     }
 
     /// What a task waits for, without what that waits for.
-    package func step(of task: TaskList.Task) -> String { wait(of: task, "s", links: Self.maximumLinks + 1) }
+    package func step(of task: TaskList.Task) -> String {
+        wait(of: task, "s", links: Self.maximumLinks + 1, after: [])
+    }
 
-    private func wait(of task: TaskList.Task, _ s: String, links: Int) -> String {
+    /// `earlier` are the ids of the tasks before it in the chain: one through a group may come back to them.
+    private func wait(of task: TaskList.Task, _ s: String, links: Int, after earlier: Set<UInt64>) -> String {
+        let earlier = earlier.union([task.id])
         guard let wait = task.wait else { return "run\(s)" + (task.thread.map { " on \(doing($0))" } ?? "") }
         if deadlocked.contains(task.id) {
             return "await\(s) a task that waits for this one: a deadlock"
@@ -111,15 +117,17 @@ package struct TaskGraph {
             guard let awaited = task.target.flatMap({ self.task($0) }) else {
                 return "await\(s) a task that was not read"
             }
-            return "await\(s) a task" + described(awaited, links)
+            return "await\(s) a task" + described(awaited, links, after: earlier)
         case .group:
             let members = task.target.flatMap { children[$0] } ?? []
             guard let first = list.awaited(among: members) else { return "await\(s) a child task that was not read" }
-            guard members.count > 1 else { return "await\(s) a child task" + described(first, links) }
+            guard members.count > 1 else {
+                return "await\(s) a child task" + described(first, links, after: earlier)
+            }
             let words = "await\(s) \(members.count) child tasks (\(functions(of: members)))"
             guard links <= Self.maximumLinks else { return words }
             return "\(words), one \(first.isCanceled == true ? "that was asked to end" : "of them")"
-                + described(first, links)
+                + described(first, links, after: earlier)
         }
     }
 
@@ -160,13 +168,14 @@ package struct TaskGraph {
     }
 
     /// " in load(_:), which awaits a continuation".
-    private func described(_ task: TaskList.Task, _ links: Int) -> String {
+    private func described(_ task: TaskList.Task, _ links: Int, after earlier: Set<UInt64>) -> String {
         let function = frame(of: task).flatMap { $0.file == nil ? $0.function : nil } ?? ""
         let place = function.count > Self.longestPlace ? "" : " in \(place(of: task))"
         // A single step ends here.
         if links > Self.maximumLinks { return "" }
+        if earlier.contains(task.id) { return place + Self.circleEnd }
         guard links < Self.maximumLinks else { return place + ", which waits for more" }
-        return "\(place), which \(wait(of: task, "s", links: links + 1))"
+        return "\(place), which \(wait(of: task, "s", links: links + 1, after: earlier))"
     }
 
     private func executor(of task: TaskList.Task) -> String {

@@ -139,6 +139,11 @@ extension AdviceTests {
             Stall(kind: .lock, lock: lock(.semaphore, [])), "signal"
         ),
         (
+            "group",
+            Stall(kind: .lock, lock: lock(.dispatchGroup, []), inner: ["libc!dispatch_block_wait"]),
+            "the work item's notify(queue: .main)", Stall(kind: .lock, lock: lock(.semaphore, [])), "signal"
+        ),
+        (
             "signal", Stall(kind: .lock, lock: lock(.condition, [])), "call back (DispatchQueue.main.async).",
             Stall(kind: .lock, lock: lock(.pthreadMutex, [])), "held"
         ),
@@ -172,8 +177,39 @@ extension AdviceTests {
             Stall(kind: .lock, lock: lock(.swiftMutex, [owner(call: call("nanosleep"))])), "ownerWaits"
         ),
         (
-            "held", Stall(kind: .lock, lock: lock(.systemSemaphoreZero, [])), "Make the section of the thread shorter",
-            Stall(kind: .lock, lock: lock(.systemSemaphore, [])), "signal"
+            "held", Stall(kind: .lock, lock: lock(.futex, [])),
+            "If load() (Store.swift:12) waits for a result, let its thread call back (DispatchQueue.main.async); if",
+            Stall(kind: .lock, lock: lock(.swiftMutex, [owner(call: call("nanosleep"))])), "ownerWaits"
+        ),
+        (
+            "held",
+            Stall(
+                kind: .lock, lock: lock(.futex, []),
+                inner: ["libc!syscall", "libc!_dispatch_thread_event_wait_slow", "libc!dispatch_apply_f"]),
+            "it waits until other threads have done its last iterations (concurrentPerform",
+            Stall(kind: .lock, lock: lock(.dispatchQueue, [])), "queue"
+        ),
+        (
+            "held", Stall(kind: .lock, isInTask: true), "waits for a result, await it (withCheckedContinuation);",
+            Stall(kind: .lock, lock: lock(.condition, []), isInTask: true), "semaphoreInTask"
+        ),
+        (
+            "held", Stall(kind: .lock, lock: lock(.pthreadReadWriteLock, [owner(waitsFor: .dispatchSemaphore)])),
+            "Let go of the lock in save() (Disk.swift:7) before it waits for a semaphore.",
+            Stall(kind: .lock, lock: lock(.pthreadReadWriteLock, [owner(call: call("read"))])), "ownerWaits"
+        ),
+        (
+            "held", Stall(kind: .lock, lock: lock(.pthreadMutex, [owner(waitsFor: .dispatchSemaphore)])),
+            "Let go of the lock in save() (Disk.swift:7) before it waits for a semaphore.",
+            Stall(kind: .lock, lock: lock(.pthreadMutex, [owner(call: call("futex"))])), "ownerWaits"
+        ),
+        (
+            "signal", Stall(kind: .lock, lock: lock(.systemSemaphoreZero, [])),
+            "try it (IPC_NOWAIT) and come back later", Stall(kind: .lock, lock: lock(.pthreadMutex, [])), "held"
+        ),
+        (
+            "signal", Stall(kind: .lock, lock: lock(.systemSemaphore, []), isInTask: true), "try it (IPC_NOWAIT)",
+            Stall(kind: .lock, lock: lock(.semaphore, []), isInTask: true), "semaphoreInTask"
         ),
         (
             "held", Stall(kind: .lock, lock: lock(.pthreadReadWriteLock, [])),
@@ -185,7 +221,7 @@ extension AdviceTests {
     static let callCases: [Case] = [
         (
             "polling", Stall(kind: .sleep, call: call("clock_nanosleep"), inner: ["libc!usleep", "package!retry()"]),
-            "sleeps between its tries", Stall(kind: .sleep, call: call("clock_nanosleep")), "sleep"
+            "sleeps, perhaps between its tries", Stall(kind: .sleep, call: call("clock_nanosleep")), "sleep"
         ),
         ("timeout", Stall(kind: .sleep, call: call("poll")), "time limit", Stall(call: call("poll")), "events"),
         (
@@ -265,6 +301,16 @@ extension AdviceTests {
         (
             "stream", Stall(call: call("write", "pipe:[4]", [own])), "until pipe:[4] has room",
             Stall(call: call("write", "/data/big")), "fileWrite"
+        ),
+        (
+            "stream", Stall(call: call("accept4", "socket at 0.0.0.0:80")),
+            "until socket at 0.0.0.0:80 gets a connection",
+            Stall(call: call("recvfrom", "socket to 10.0.0.2:80")), "socket"
+        ),
+        (
+            "call", Stall(call: call("read", "/sys/class/hwmon/hwmon3/temp1_input")),
+            "Move the call of read(/sys/class/hwmon/hwmon3/temp1_input) in load()",
+            Stall(call: call("read", "/dev/input/event3")), "stream"
         ),
         (
             "call", Stall(call: call("connect", "/run/x.sock")), "Move the call of connect(/run/x.sock) in load()",

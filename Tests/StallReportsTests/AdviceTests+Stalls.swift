@@ -128,7 +128,7 @@ extension AdviceTests {
             thread: .init(id: id), stack: stack, isRunning: isRunning, systemCall: call, waitsFor: waitsFor,
             priorityInversion: inversion)
         owner.time = waitedForCPU.map {
-            .init(observedMilliseconds: 452, onCPUMilliseconds: 452 - $0, runQueueMilliseconds: $0)
+            .init(observedMilliseconds: 452, onCPUMilliseconds: isRunning ? 452 - $0 : 0, runQueueMilliseconds: $0)
         }
         if waitsFor == .swiftTaskStatus { owner.waitsForLabel = "91 \"dns\"" }
         return owner

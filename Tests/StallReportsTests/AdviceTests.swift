@@ -112,6 +112,17 @@ import Testing
         #expect(try direct.report().advice?.rule == "sleep")
     }
 
+    @Test func `a Timer is advised only where a run loop fires it`() throws {
+        func timers(_ loop: StallReport.LoopKind) throws -> String? {
+            let stall = Stall(kind: .sleep, call: Self.call("clock_nanosleep", "500 ms"), loop: loop)
+            return try stall.report().advice?.text
+        }
+        #expect(try timers(.runLoop)?.contains("(Timer, DispatchQueue.asyncAfter)") == true)
+        for loop in [StallReport.LoopKind.mainQueue, .dispatchQueue, .threadPool] {
+            #expect(try timers(loop)?.contains("(DispatchQueue.asyncAfter)") == true)
+        }
+    }
+
     @Test(
         arguments: [
             (.semaphore, "Do not wait with a time limit in load()"), (.dispatchGroup, "and by a timer for its"),
@@ -141,6 +152,37 @@ import Testing
         owner.time?.onCPUMilliseconds = 400
         let computing = Stall(kind: .lock, lock: Self.lock(.pthreadMutex, [owner]))
         #expect(try computing.report().advice?.rule == "ownerComputes")
+    }
+
+    @Test func `an owner that computed is met in a short call`() throws {
+        var owner = Self.owner(call: Self.call("write", "/var/log/app"))
+        owner.time = .init(observedMilliseconds: 452, onCPUMilliseconds: 400, runQueueMilliseconds: 0)
+        let computing = Stall(kind: .lock, lock: Self.lock(.pthreadMutex, [owner]))
+        #expect(try computing.report().advice?.text.contains("which computed for 400 ms with the lock held") == true)
+        let printing = Stall(kind: .lock, lock: Self.lock(.stdio, [owner]))
+        #expect(try printing.report().advice?.text.contains("more slowly") == false)
+        owner.time?.onCPUMilliseconds = 12
+        let slow = Stall(kind: .lock, lock: Self.lock(.stdio, [owner]))
+        #expect(try slow.report().advice?.text.contains("more slowly") == true)
+        let writing = Stall(kind: .lock, lock: Self.lock(.pthreadMutex, [owner]))
+        #expect(try writing.report().advice?.rule == "ownerWaits")
+    }
+
+    @Test func `a file of the kernel is no source of input`() throws {
+        let owner = Self.owner(call: Self.call("read", "/sys/class/hwmon/hwmon3/temp1_input"))
+        let advice = try Stall(kind: .lock, lock: Self.lock(.pthreadMutex, [owner])).report().advice
+        #expect(advice?.text.contains("let go of it first") == true)
+    }
+
+    @Test func `the host of a virtual machine may hold it to a limit`() throws {
+        var report = try Stall(kind: .cpuContention).report()
+        report.cause?.stolenMilliseconds = 1
+        #expect(report.advice?.text.contains("ran others on that CPU, or held it to a limit") == true)
+    }
+
+    @Test func `another process may read what a child writes`() throws {
+        let stall = Stall(kind: .syscall, call: Self.call("wait4", "process 9", [Self.childWrites]))
+        #expect(try stall.report().advice?.text.contains("here or by the process that its pipe leads to: gzip") == true)
     }
 
     @Test func `code that computes and sleeps in turn is named once`() throws {

@@ -158,6 +158,19 @@ import Testing
         #expect(StallReport.ThreadDescription(id: 4).inWords == "thread 4")
     }
 
+    @Test func `an owner that computed is not said to wait in a short call`() {
+        var computing = owner(2, "saver")
+        computing.systemCall = .init(number: 1, name: "write", target: "pipe:[5]")
+        computing.systemCall?.peers = [.init(role: .reader, pid: 8)]
+        computing.time = .init(observedMilliseconds: 452, onCPUMilliseconds: 400, runQueueMilliseconds: 2)
+        let start = "Blocked for 470 of 500 ms in pthread_mutex_lock; the mutex is held by thread 2 \"saver\", which "
+        #expect(sentence(.lock, mutex([computing])) == start + "was on a CPU for 400 of 452 ms.")
+        computing.waitsFor = .dispatchSemaphore
+        #expect(sentence(.lock, mutex([computing])) == start + "was on a CPU for 400 of 452 ms.")
+        computing.time?.onCPUMilliseconds = 200
+        #expect(sentence(.lock, mutex([computing])).hasPrefix(start + "waits for a semaphore; its reading end"))
+    }
+
     @Test func `a group says how often it was entered`() {
         var group = StallReport.Lock(
             kind: .dispatchGroup, function: "dispatch_group_wait", isDeadlock: false, owners: [])
@@ -335,8 +348,8 @@ import Testing
         cause.stolenMilliseconds = 400
         #expect(
             cause.sentence
-                == "Ready to run but without a CPU for 800 of 1000 ms: the host of the virtual machine used a CPU itself "
-                + "for 400 ms; on CPU for 200 ms.")
+                == "Ready to run but without a CPU for 800 of 1000 ms: the host of the virtual machine did not run a "
+                + "CPU of it for 400 ms; on CPU for 200 ms.")
     }
 
     @Test func `the threads that wanted the CPUs, too, are counted`() {

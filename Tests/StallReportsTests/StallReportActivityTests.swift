@@ -32,6 +32,7 @@ import Testing
 
     @Test func `a lock without an owner`() {
         #expect(activity(.dispatchSemaphore) == "waits in f until a thread signals the semaphore")
+        #expect(activity(.systemSemaphore) == "waits in f until a thread changes the semaphore")
         #expect(
             activity(.pthreadMutex, reason: "it was just released", function: nil)
                 == "waits for the mutex; its owner is not known: it was just released")

@@ -108,8 +108,14 @@ import Testing
         ),
         (
             .init(pinnedThreads: 2, width: 2, waitingTasks: 1, isComputing: true), .ongoing,
-            "2 of 2 threads of tasks for one priority have been kept computing for 812 ms in load() at Store.swift:12; "
-                + "task 91 \"dns\"; 1 task waited"
+            "2 of 2 threads of tasks for one priority have been kept, one of them computing for 812 ms in load() at "
+                + "Store.swift:12; task 91 \"dns\"; 1 task waited"
+        ),
+        (
+            // The other one may have been blocked for a shorter time, or have computed.
+            .init(pinnedThreads: 2, width: 4), .ended,
+            "2 of 4 threads of tasks for one priority were kept, one of them blocked for 812 ms in load() at "
+                + "Store.swift:12; task 91 \"dns\""
         ),
         (
             .init(pinnedThreads: 1, width: 1, waitingTasks: 0), .ended,
@@ -264,6 +270,37 @@ import Testing
         #expect(
             try named(wait, inner: ["__new_sem_wait_slow64.constprop.0"])
                 == "Blocked for 500 of 500 ms in dispatch_sema4_timedwait, \(end)")
+    }
+
+    @Test(arguments: [["dispatch_block_wait"], ["dispatch_block_wait", "DispatchWorkItem.wait()"]])
+    func `a work item's group is not the app's`(outer: [String]) throws {
+        var lock = StallReport.Lock(
+            kind: .dispatchGroup, function: "dispatch_group_wait", isDeadlock: false, owners: [])
+        lock.entries = 1
+        let wait = cause(.lock, onCPU: 0, blocked: 500, lock: lock)
+        let name = outer.count > 1 ? "DispatchWorkItem.wait" : "dispatch_block_wait"
+        #expect(
+            try named(wait, inner: ["dispatch_group_wait"] + outer)
+                == "Blocked for 500 of 500 ms in \(name), until the work item has ended.")
+        #expect(
+            try named(wait, inner: ["dispatch_group_wait"])
+                == "Blocked for 500 of 500 ms in dispatch_group_wait, until the last thread leaves the dispatch group: "
+                + "1 enter() has no leave() yet.")
+    }
+
+    @Test func `the end of iterations on other threads is no lock`() throws {
+        var lock = StallReport.Lock(kind: .futex, isDeadlock: false, owners: [])
+        lock.reason = "the kind of lock is not known"
+        let wait = cause(.lock, onCPU: 0, blocked: 500, lock: lock)
+        let inner = ["syscall", "_dispatch_thread_event_wait_slow"]
+        #expect(
+            try named(wait, inner: inner + ["dispatch_apply_f", "concurrentPerform(iterations:execute:)"])
+                == "Blocked for 500 of 500 ms in concurrentPerform(iterations:execute:), until other threads have done "
+                + "its last iterations.")
+        #expect(
+            try named(wait, inner: inner)
+                == "Blocked for 500 of 500 ms in _dispatch_thread_event_wait_slow, for a futex; its owner is not "
+                + "known: the kind of lock is not known.")
     }
 
     /// Four waits for one lock are the cause, each of them shorter than one sleep.
