@@ -48,7 +48,7 @@ struct Demo: ParsableCommand {
         try monitor.watch(.main)
         try monitor.start()
         let times = chosen.count == 1 ? "once" : "\(chosen.count) times"
-        let app = chosen.count == 5 ? "whose main loop freezes five times" : "that freezes \(times)"
+        let app = names.isEmpty && !all ? "whose main loop freezes five times" : "that freezes \(times)"
         print("stallwatch-demo: a small app \(app). Limit: 250 ms.\n")
         MainActor.assumeIsolated {
             let script = Script(chosen, NotesApp(monitor: monitor), screen)

@@ -49,7 +49,7 @@ final class Screen: Sendable {
         let whole = (ContinuousClock.now - began) / .milliseconds(1)
         let freezes = all.count == 1 ? "1 freeze" : "\(all.count) freezes"
         print("\n\(freezes), \(seconds(frozen, 1)) of \(seconds(whole, 0)). Each is a JSON file in \(directory)/.")
-        let folder = directory == "stalls" ? "" : " \(directory)"
+        let folder = directory == "stalls" ? "" : " \(directory.shellWord)"
         print("Next:  swift run stallwatch show\(folder) 1     the costliest one: stacks, owner, source")
         print("       swift run stallwatch html\(folder)       all of them as a page")
         print("       In your own app: 4 lines, README \"Start\"")

@@ -44,7 +44,8 @@ import TextOutput
             ("pool", .starvation), ("saturation", .saturation), ("spinning", .spinning), ("mode", .modeStarvation),
             ("overdue", .overdue),
         ]
-        let (_, reports) = try run(kinds.flatMap { ["--freeze", $0.freeze] })
+        let (text, reports) = try run(kinds.flatMap { ["--freeze", $0.freeze] })
+        #expect(text.hasPrefix("stallwatch-demo: a small app that freezes 5 times. "), "\(text)")
         #expect(Set(reports.map(\.kind)).isSuperset(of: kinds.map(\.kind)))
     }
 
@@ -57,6 +58,14 @@ import TextOutput
         #expect(lines.allSatisfy { $0.columns <= 80 }, "\(demo)")
         let ofSemaphore = lines.filter { $0.contains("is frozen") && $0.contains("fetchTitle") }
         #expect(ofSemaphore.allSatisfy { $0.hasSuffix("  waits for a semaphore") }, "\(demo)")
+    }
+
+    @Test(.timeLimit(.minutes(20))) func `a folder with a space is quoted in the next command`() throws {
+        let demo = try Command(
+            program: Command.product("stallwatch-demo"), arguments: ["--freeze", "sleep", "--output", "my stalls"],
+            directory: directory.path
+        ).succeed()
+        #expect(demo.contains("swift run stallwatch show 'my stalls' 1 "), "\(demo)")
     }
 
     @Test func `fifteen freezes are listed`() throws {

@@ -58,7 +58,7 @@ import Testing
 @Suite struct ActionTests {
     private let directory = TemporaryDirectory.ofTest()
 
-    private func run(_ tests: String) throws -> Command.Output {
+    private func run(_ tests: String, _ inputs: [String] = []) throws -> Command.Output {
         let program = Repository.root.appendingPathComponent("Tests/Programs/run-action.py").path
         let action = Repository.root.appendingPathComponent("action.yml").path
         let tool = URL(fileURLWithPath: try Command.product("stallwatch")).deletingLastPathComponent().path
@@ -70,7 +70,7 @@ import Testing
             "GITHUB_STEP_SUMMARY": directory.path("summary.md"),
         ]
         return try Command(
-            program: "/usr/bin/env", arguments: ["python3", program, action, "tests=" + tests],
+            program: "/usr/bin/env", arguments: ["python3", program, action, "tests=" + tests] + inputs,
             environment: own.merging(others) { own, _ in own }, directory: directory.path
         ).run()
     }
@@ -86,6 +86,20 @@ import Testing
         #expect(summary.contains("| 100 % | 1 | 1 min 0 s | "), "\(summary)")
         let page = try String(contentsOfFile: directory.path("stalls/stalls.html"), encoding: .utf8)
         #expect(page.contains("https://github.com/example/notes/blob/0123abc/./{path}#L{line}"))
+    }
+
+    @Test func `paths count from the root of the clone`() throws {
+        // As with actions/checkout and `path: package`, and a package in a folder of its repository.
+        let package = directory.path("package/Server")
+        for folder in [package, directory.path("package/.git")] {
+            try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
+        }
+        try DetailedReport.write(to: package, loops: 0)
+        let output = try run(
+            "cp reports.ndjson \"$STALLWATCH_REPORTS\"", ["working-directory=package/Server"])
+        #expect(output.text.contains("::warning file=Server/Sources/Notes App/Wallet.swift,line=3"), "\(output.text)")
+        let page = try String(contentsOfFile: package + "/stalls/stalls.html", encoding: .utf8)
+        #expect(page.contains("https://github.com/example/notes/blob/0123abc/Server/{path}#L{line}"))
     }
 
     @Test func `tests without a stall leave no page`() throws {

@@ -7,7 +7,7 @@ PAGE is the page of the NDJSON file REPORTS, TOP the output of `stallwatch top -
 lists and the timeline work by keyboard; that each filter leaves the stalls that it should, counted in REPORTS; that the address after # shows the same
 view again and Back the one before; that a brush on the timeline zooms; in which order Esc undoes; that the page fits its
 width, with a stall first on a phone; what a group's row and its own view show; what a click on a total shows; that colours
-differ and a dark page is dark; that axe finds no fault; and that nothing is on the console or loaded from elsewhere.
+differ and a dark page is dark; that nothing is cut off on paper; that axe finds no fault; and that nothing is on the console or loaded from elsewhere.
 
 Prints figures. Exit status: 0 when all is right, 1 when not, 64 for a wrong argument, 69 when something is missing.
 """
@@ -111,6 +111,17 @@ def check_keys(page):
     page.press(Keys.ARROW_RIGHT)
     second = page.text("timeline-words")
     expect(first and second and first != second and first[:23] <= second[:23], f"{first!r} is not before {second!r}")
+    page.press("g", Keys.END, Keys.ENTER)
+    row = page.script("return document.querySelector('#groups .rows').getAttribute('aria-activedescendant')")
+    equal(row, page.script("return 'groups-' + (groupList.items.length - 1)"), "the current row after its group was chosen")
+    # The stall's own region scrolls, and so has the focus.
+    page.press(Keys.ENTER)
+    page.script("document.getElementById('tab-detail').click(); document.getElementById('detail').focus()")
+    style = page.script("return getComputedStyle(document.getElementById('detail')).outlineStyle")
+    equal([page.focused(), style], ["detail", "solid"], "the focus on the stall")
+    view = page.hash()
+    page.script("document.querySelector('.skip').click()")
+    equal([page.focused(), page.hash()], ["flame", view], "where the skip link goes, and the address after it")
 
 
 def check_filters(page, reports, function):
@@ -241,6 +252,9 @@ def check_brush(page, driver, address, reports):
     equal(page.state()["stalls"], wanted, "the stalls of the brush")
     expect(page.is_shown("all-times") and page.is_shown("chip-time"), "nothing says that a range is shown")
     expect("time=" in page.hash(), "the address has no range")
+    chip = page.text("chip-time")
+    days = page.script("return stallwatch.filters.range.map((time) => timeText(time).slice(0, 10))")
+    expect(all(day in chip for day in days), f"the times from {days[0]} to {days[1]} are shown as {chip!r}")
     middle = page.script("return stallwatch.timeline.view")
     equal([round(time) for time in middle], [round(time) for time in chosen], "the times of the zoomed timeline")
     again = Page(driver, address + page.hash())
@@ -385,6 +399,21 @@ def check_without_scripts(driver, address, top):
     expect("Keyboard" not in texts, "the controls are shown, which do nothing")
 
 
+def check_print(page, driver, view):
+    """On paper, where nothing scrolls, the stall or the group and the flame graph are whole."""
+    page.resize(1280)
+    driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
+    page.draw()
+    cut = page.script(
+        """return [arguments[0], "flame-scroll"].map((id) => document.getElementById(id))
+        .filter((box) => box.scrollHeight > box.clientHeight + 1).map((box) => box.id)""", view
+    )
+    rows = page.script("return Math.max(...[...document.querySelectorAll('.rows')].map((rows) => rows.clientHeight))")
+    driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
+    equal(cut, [], "what is cut off on paper")
+    expect(rows <= 440, f"a list has {rows} pixels on paper")
+
+
 def check_layout(page, driver, reports, axe, view):
     """At each width, light and dark, the page fits, and axe finds no fault, nor a target of less than 24 pixels."""
     source = pathlib.Path(axe).read_text()
@@ -464,6 +493,7 @@ def check(driver, path, ndjson, top, axe):
     if len(reports) > MANY:
         page.press("g", Keys.HOME, Keys.ENTER)
         view = "group"
+    check_print(page, driver, view)
     check_layout(page, driver, reports, axe, view)
     return f"{len(reports)} reports, {path.stat().st_size} bytes, loaded in {loaded:.0f} ms"
 

@@ -30,12 +30,16 @@ extension InspectedProcess {
         }
     }
 
-    /// The process with this id; or the only one with a monitor, of those with this name.
+    /// The process with this id; or the only one with a monitor that the tool may ask, of those with this name.
     static func pid(
-        of word: String?, among monitored: () -> [(pid: Int32, name: String)] = monitored
+        of word: String?, among monitored: () -> [(pid: Int32, name: String)] = monitored,
+        mayAsk: (Int32) -> Bool = mayAsk
     ) throws(CommandFailure) -> Int32 {
         if let pid = word.flatMap({ Int32($0) }) { return pid }
-        let found = monitored().filter { word == nil || $0.name == word }
+        let all = monitored().filter { word == nil || $0.name == word }
+        let own = all.filter { mayAsk($0.pid) }
+        // Of other users' processes, the failure says what they are.
+        let found = own.isEmpty ? all : own
         guard let only = found.first else {
             throw CommandFailure(.nothing, "No process\(word.map { " named '\($0)'" } ?? "") has a monitor.")
         }
@@ -44,6 +48,16 @@ extension InspectedProcess {
             throw CommandFailure(.usage, "\(found.count) processes have a monitor: give one of \(list).")
         }
         return only.pid
+    }
+
+    /// Whether a process is the tool's user's, or the tool is root's.
+    ///
+    /// Of others /proc shows the monitor, too, but no
+    /// socket.
+    static func mayAsk(_ pid: Int32) -> Bool {
+        guard geteuid() != 0 else { return true }
+        let status = readSmallFile("/proc/\(pid)/status").flatMap(ProcessStatus.init)
+        return status?.effectiveUser == geteuid()
     }
 
     /// Reads the status of a process; throws if there is none, or the tool may not read its files.

@@ -41,6 +41,20 @@ struct ControlClient {
         CommandFailure(.tryAgain, "The monitor in process \(pid) gave no answer: try again.")
     }
 
+    /// Decodes what the monitor sent.
+    ///
+    /// - Throws: ``CommandFailure/Status/tryAgain`` if the answer is not whole, as of a process that ended meanwhile;
+    ///   ``CommandFailure/Status/faultyData`` if it is whole.
+    func decoded(_ bytes: [UInt8]) throws(CommandFailure) -> ControlAnswer {
+        if let answer = ControlAnswer(jsonData: bytes) { return answer }
+        guard bytes.last == UInt8(ascii: "\n") else { throw noAnswer }
+        throw CommandFailure(
+            .faultyData,
+            "The answer of the monitor in process \(pid) cannot be read: it may be of another version. "
+                + "Use the tool of the program's version of StallWatch."
+        )
+    }
+
     /// Sends a request and waits for the answer.
     ///
     /// - Throws: ``CommandFailure`` if the process is gone, another user's or not monitored, its socket is off or does
@@ -73,9 +87,9 @@ struct ControlClient {
         }
         let deadline = monotonicNow() &+ (request.isSlow ? Self.slowAnswerTime : Self.answerTime)
         UnixSocket.send(Array(request.line.utf8), to: descriptor, until: deadline)
-        guard let bytes = UnixSocket.receive(from: descriptor, limit: ControlAnswer.maximumBytes, until: deadline),
-            let answer = ControlAnswer(jsonData: bytes)
+        guard let bytes = UnixSocket.receive(from: descriptor, limit: ControlAnswer.maximumBytes, until: deadline)
         else { throw noAnswer }
+        let answer = try decoded(bytes)
         if let error = answer.error {
             throw CommandFailure(.tryAgain, "The monitor in process \(pid) refused the request: \(error.printable).")
         }

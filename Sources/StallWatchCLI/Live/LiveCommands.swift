@@ -8,8 +8,8 @@ struct PsCommand: ParsableCommand {
         commandName: "ps",
         abstract: "List the processes with a monitor, and their loops.",
         discussion: """
-            It lists the processes of the tool's user, or all processes for root. Only a process with a control socket shows \
-            its loops: its configuration has to set control = .socket(directory:).
+            Only a process of the tool's user shows its loops; to root, one of any user. Its configuration has to set \
+            control = .socket(directory:). Of each other process with a monitor, a sentence says why it shows none.
 
             Examples:
               stallwatch ps --json

@@ -77,11 +77,13 @@ struct WatchCommand: ParsableCommand {
             let size = screen.size
             if size != drawn, let frame = process.frame {
                 let opened = controls.isOpen ? opened(frame.chosen(controls), of: process, size, terminal) : nil
+                // Else each key beyond the end would have to be taken back.
+                controls.scrolled = min(controls.scrolled, frame.mostScrolled(in: size, controls, opened: opened))
                 try screen.draw(frame.lines(in: size, for: terminal, controls, opened: opened))
                 drawn = size
             }
             let now = monotonicNow()
-            if let key = screen.key(until: min(due, now &+ Self.reaction)) {
+            for key in screen.keys(until: min(due, now &+ Self.reaction)) {
                 controls = controls.after(key, process.frame?.groups(by: controls.order) ?? [])
                 if controls.isDone { return }
                 drawn = nil
@@ -169,15 +171,15 @@ final class LiveScreen {
         try StandardOutput.write(Self.home + text + Self.clearRest)
     }
 
-    /// Waits for a key until a time in monotonic nanoseconds; returns `nil` if none was pressed.
-    func key(until deadline: UInt64) -> WatchControls.Key? {
+    /// Waits for a key until a time in monotonic nanoseconds; returns all that were pressed.
+    func keys(until deadline: UInt64) -> [WatchControls.Key] {
         var polled = pollfd(fd: settings == nil ? -1 : STDIN_FILENO, events: Int16(POLLIN), revents: 0)
-        guard poll(&polled, 1, UnixSocket.milliseconds(until: deadline)) > 0 else { return nil }
-        // The bytes of a key come together.
-        var bytes = [UInt8](repeating: 0, count: 8)
+        guard poll(&polled, 1, UnixSocket.milliseconds(until: deadline)) > 0 else { return [] }
+        // The bytes of a key come together. An arrow has three, so that the end of the array divides none.
+        var bytes = [UInt8](repeating: 0, count: 96)
         // Read before the array is used: `bytes.prefix(read(…, &bytes, …))` would take the bytes of before.
         let count = read(STDIN_FILENO, &bytes, bytes.count)
         // A terminal that is gone gives the end of the input again and again.
-        return WatchControls.Key(Array(bytes.prefix(max(count, 0))))
+        return WatchControls.Key.keys(Array(bytes.prefix(max(count, 0))))
     }
 }

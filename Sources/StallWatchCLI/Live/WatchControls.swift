@@ -17,6 +17,31 @@ struct WatchControls: Equatable {
             default: self = .other
             }
         }
+
+        /// The keys whose bytes came together, as of a key that was held while the screen was drawn; quit for none.
+        static func keys(_ bytes: [UInt8]) -> [Key] {
+            guard !bytes.isEmpty else { return [.quit] }
+            var keys: [Key] = []
+            var rest = bytes[...]
+            while !rest.isEmpty {
+                let key = rest.prefix(length(of: rest))
+                keys.append(Key(Array(key)))
+                rest = rest.dropFirst(key.count)
+            }
+            return keys
+        }
+
+        /// The number of bytes of the first key: after ESC [ up to a byte from @ to ~ (ECMA-48), after ESC O one more.
+        private static func length(of bytes: ArraySlice<UInt8>) -> Int {
+            guard bytes.first == 0x1b else { return 1 }
+            switch bytes.dropFirst().first {
+            case UInt8(ascii: "O"): return 3
+            case UInt8(ascii: "["):
+                let last = bytes.dropFirst(2).firstIndex { 0x40...0x7e ~= $0 }
+                return last.map { $0 - bytes.startIndex + 1 } ?? bytes.count
+            default: return 2
+            }
+        }
     }
 
     enum Order: String {
@@ -76,6 +101,7 @@ struct WatchGroup: Equatable {
 
     let key: Key
     private(set) var count = 0
+    /// The newest one; if that has ended and an older one lasts, as of requests with one label, that.
     private(set) var latest: ControlAnswer.StallSummary
     private(set) var longest = 0.0
 
@@ -92,6 +118,7 @@ struct WatchGroup: Equatable {
                 places[key] = place
                 groups.append(WatchGroup(key: key, latest: stall))
             }
+            if stall.isOngoing, !groups[place].latest.isOngoing { groups[place].latest = stall }
             groups[place].count += 1
             groups[place].longest = max(groups[place].longest, stall.durationMilliseconds)
         }

@@ -47,10 +47,8 @@ struct WatchFrame: Encodable {
         let columns = max(size.columns, Self.leastColumns)
         if controls.showsHelp { return Array(([title(columns, terminal), ""] + Self.help).prefix(max(size.rows, 0))) }
         if controls.isOpen, let group = chosen(controls) {
-            let text = opened ?? unopened(group.latest, columns)
-            let lines = text.split(separator: "\n", omittingEmptySubsequences: false).map(String.init)
-            let room = max(size.rows - 2, 0)
-            let first = min(controls.scrolled, max(lines.count - room, 0))
+            let lines = openedLines(group, columns, opened)
+            let first = min(controls.scrolled, mostScrolled(in: size, controls, opened: opened))
             return Array(([title(columns, terminal), ""] + lines[first...]).prefix(max(size.rows, 0)))
         }
         var lines = [title(columns, terminal), ""]
@@ -83,6 +81,18 @@ struct WatchFrame: Encodable {
         return Array(lines.prefix(max(size.rows, 0)))
     }
 
+    private func openedLines(_ group: WatchGroup, _ columns: Int, _ opened: String?) -> [String] {
+        (opened ?? unopened(group.latest, columns)).split(separator: "\n", omittingEmptySubsequences: false)
+            .map(String.init)
+    }
+
+    /// The lines of the opened stall that are scrolled out when its last one is on the screen; 0 if none is open.
+    func mostScrolled(in size: Size, _ controls: WatchControls, opened: String?) -> Int {
+        guard controls.isOpen, let group = chosen(controls) else { return 0 }
+        let lines = openedLines(group, max(size.columns, Self.leastColumns), opened)
+        return max(lines.count - max(size.rows - 2, 0), 0)
+    }
+
     func groups(by order: WatchControls.Order) -> [WatchGroup] { WatchGroup.groups(of: stalls + earlier, by: order) }
 
     func chosen(_ controls: WatchControls) -> WatchGroup? {
@@ -101,7 +111,8 @@ struct WatchFrame: Encodable {
 
     private func unopened(_ stall: ControlAnswer.StallSummary, _ columns: Int) -> String {
         let place = stall.function.map { " in \($0)" } ?? ""
-        let words = "\(stall.loop) \(stall.kind.verbs.perfect) \(stall.durationMilliseconds.duration)\(place)"
+        let verb = stall.isOngoing ? stall.kind.verbs.perfect : stall.kind.verbs.past
+        let words = "\(stall.loop) \(verb) \(stall.durationMilliseconds.duration)\(place)"
         let next =
             "The report is in neither folder named stalls, of the process or here: stallwatch show REPORTS --id \(stall.id)"
         return [words, stall.sentence ?? "", "began \(stall.startedAt)", "", next]

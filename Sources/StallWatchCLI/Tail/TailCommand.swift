@@ -58,7 +58,8 @@ struct TailCommand: ParsableCommand {
             }
         }
         var follower = FollowedDirectory(watch: try DirectoryWatch(path: path), filter: filters.filter)
-        let printer = TailPrinter(terminal: terminalOptions.terminal, isJSON: json)
+        let printer = TailPrinter(
+            terminal: terminalOptions.terminal, isJSON: json, hasStatusLine: Terminal.obeysSequences)
         if !all, !isNew { try follower.poll(printer, skipsEnded: true) }
         while !stop.isSet, !StandardOutput.isClosed {
             try follower.poll(printer)
@@ -75,12 +76,18 @@ struct TailCommand: ParsableCommand {
 final class TailPrinter {
     private let terminal: Terminal
     private let isJSON: Bool
+    /// Whether the terminal can replace its last line.
+    private let hasStatusLine: Bool
     private let write: (String) throws -> Void
     private var statusLine = ""
 
-    init(terminal: Terminal, isJSON: Bool, write: @escaping (String) throws -> Void = StandardOutput.write) {
+    init(
+        terminal: Terminal, isJSON: Bool, hasStatusLine: Bool = true,
+        write: @escaping (String) throws -> Void = StandardOutput.write
+    ) {
         self.terminal = terminal
         self.isJSON = isJSON
+        self.hasStatusLine = hasStatusLine
         self.write = write
     }
 
@@ -94,7 +101,7 @@ final class TailPrinter {
     }
 
     func showOngoing(_ reports: [ReportSummary], now: Int = wallClock()) throws {
-        guard terminal.isTerminal, !isJSON else { return }
+        guard terminal.isTerminal, hasStatusLine, !isJSON else { return }
         guard let oldest = reports.first else { return try clear() }
         let age = Double(now / 1_000 - Int(oldest.startedAt.microsecondsSince1970)) / 1_000
         let others = reports.count > 1 ? " and \(reports.count - 1) more" : ""

@@ -102,10 +102,16 @@ struct TasksText {
     var trees: String {
         var left = Self.maximumTree
         var text = ""
-        for root in graph.roots where left > 0 && ids.contains(root) {
-            let chain = graph.chain(from: root, limit: left)
-            left -= chain.count
-            text += lines(chain)
+        var written: Set<UInt64> = []
+        for root in graph.roots where left > 0 {
+            // With --stuck, a task that has not moved may be below one that has: its own tree begins there.
+            for (_, task) in graph.chain(from: root, limit: Self.maximumTree)
+            where left > 0 && ids.contains(task.id) && (task.id == root || !written.contains(task.id)) {
+                let chain = graph.chain(from: task.id, limit: left)
+                left -= chain.count
+                text += lines(chain)
+                written.formUnion(chain.map(\.task.id))
+            }
         }
         return text + (left > 0 ? "" : "… only the first \(Self.maximumTree) lines: --task shows one task.\n")
     }

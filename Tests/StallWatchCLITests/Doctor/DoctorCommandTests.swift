@@ -173,11 +173,12 @@ import TextOutput
     @Test func `a process is meant by its id, its name or nothing`() throws {
         let two = [(pid: Int32(4700), name: "notes"), (pid: Int32(4801), name: "server")]
         #expect(try InspectedProcess.pid(of: "12", among: { two }) == 12)
-        #expect(try InspectedProcess.pid(of: "server", among: { two }) == 4801)
+        let all = { (_: Int32) in true }
+        #expect(try InspectedProcess.pid(of: "server", among: { two }, mayAsk: all) == 4801)
         #expect(try InspectedProcess.pid(of: nil, among: { [two[0]] }) == 4700)
         func failure(_ word: String?, _ processes: [(pid: Int32, name: String)]) -> CommandFailure? {
             do throws(CommandFailure) {
-                _ = try InspectedProcess.pid(of: word, among: { processes })
+                _ = try InspectedProcess.pid(of: word, among: { processes }, mayAsk: all)
                 return nil
             } catch {
                 return error
@@ -187,6 +188,14 @@ import TextOutput
         #expect(failure("notes", [two[1]]) == CommandFailure(.nothing, "No process named 'notes' has a monitor."))
         let several = "2 processes have a monitor: give one of 4700 (notes), 4801 (server)."
         #expect(failure(nil, two) == CommandFailure(.usage, several))
+    }
+
+    @Test func `another user's process is not meant by nothing`() throws {
+        let two = [(pid: Int32(4700), name: "a process"), (pid: Int32(4801), name: "server")]
+        #expect(try InspectedProcess.pid(of: nil, among: { two }, mayAsk: { $0 == 4801 }) == 4801)
+        // If it is the only one, the next step says whose it is.
+        #expect(try InspectedProcess.pid(of: nil, among: { [two[0]] }, mayAsk: { _ in false }) == 4700)
+        #expect(InspectedProcess.mayAsk(getpid()))
     }
 
     @Test func `a process that has ended is named`() throws {

@@ -128,6 +128,13 @@ import TextOutput
         #expect(first.count == 3 && first.longest == 500 && first.latest.durationMilliseconds == 300)
     }
 
+    @Test func `a group shows the stall that lasts, also if a newer one has ended`() throws {
+        var stalls = try Self.stalls()
+        stalls[2].isOngoing = true
+        let first = WatchGroup.groups(of: stalls, by: .newest)[0]
+        #expect(first.latest == stalls[2] && first.latest.durationMilliseconds == 500)
+    }
+
     @Test(
         arguments: [
             ("q", .quit), ("", .quit), ("\r", .enter), ("\n", .enter), ("\u{1b}[A", .up), ("\u{1b}OB", .down),
@@ -135,6 +142,15 @@ import TextOutput
         ] as [(String, WatchControls.Key)])
     func `bytes are keys`(bytes: String, key: WatchControls.Key) {
         #expect(WatchControls.Key(Array(bytes.utf8)) == key)
+    }
+
+    @Test func `a held key is as many keys`() {
+        let keys = WatchControls.Key.keys(Array("\u{1b}[B\u{1b}[Bj\u{1b}OAq".utf8))
+        #expect(keys == [.down, .down, .down, .up, .quit])
+        #expect(WatchControls.Key.keys([]) == [.quit] && WatchControls.Key.keys([0x1b]) == [.back])
+        // Alt and q, a key with a number, and the begin of one.
+        let others = WatchControls.Key.keys(Array("\u{1b}q\u{1b}[15~\u{1b}[".utf8))
+        #expect(others == [.other, .other, .other])
     }
 
     private func controls(_ keys: WatchControls.Key...) throws -> WatchControls {
@@ -200,9 +216,17 @@ import TextOutput
         #expect(lines(controls, text).dropFirst(2) == ["line 1", "line 2", "line 3", "line 4"])
         controls.scrolled = 99
         #expect(lines(controls, text).last == "line 20")
+        #expect(frame.mostScrolled(in: size, controls, opened: text) == 16)
+        #expect(frame.mostScrolled(in: size, WatchControls(), opened: nil) == 0)
         controls.scrolled = 0
         #expect(
             lines(controls).contains { $0.hasPrefix("main has stalled for 300 ms in save") || $0.contains("in save") })
+        // Of a request that has ended, it does not say that it has not.
+        var late = try Self.stalls()[0]
+        late.kind = .overdue
+        let ended = WatchFrame(process: "p", pid: 1, time: time, loops: [], stalls: [late])
+            .lines(in: size, for: Terminal(isTerminal: true), controls)
+        #expect(ended.contains { $0.hasPrefix("main took 300 ms in save") }, "\(ended)")
         #expect(lines(try self.controls(.help)).contains { $0.hasPrefix("Enter") })
         #expect(WatchFrame.age(59_999) == "59 s" && WatchFrame.age(60_000) == "1 min" && WatchFrame.age(7.3e6) == "2 h")
     }
@@ -220,6 +244,22 @@ import TextOutput
     @Test func `the path belongs to a socket of the process`() {
         #expect(ControlClient.controlPath(in: Self.table, ofSockets: ["101"]) == "/run/a b/stallwatch-7.socket")
         #expect(ControlClient.controlPath(in: Self.table, ofSockets: ["102", "103", "104"]) == nil)
+    }
+
+    @Test func `an answer of another version is not taken for none`() throws {
+        let client = ControlClient(pid: 4_700)
+        func status(_ line: String) -> CommandFailure.Status? {
+            do throws(CommandFailure) {
+                _ = try client.decoded(Array(line.utf8))
+                return nil
+            } catch {
+                return error.status
+            }
+        }
+        #expect(status(#"{"version":1,"pid":4700}"# + "\n") == nil)
+        #expect(status(#"{"version":1,"pid":4700,"loops":[{"name":"main"}]}"# + "\n") == .faultyData)
+        #expect(status(#"{"version":1,"pid":47"#) == .tryAgain)
+        #expect(status("") == .tryAgain)
     }
 }
 

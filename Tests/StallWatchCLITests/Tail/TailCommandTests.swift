@@ -165,6 +165,13 @@ import TextOutput
         printed.text = ""
         try printer.showOngoing([], now: 14_000_000_000)
         #expect(printed.text == "\r\u{1b}[K")
+        // A terminal without control sequences, as of Emacs, would show them.
+        printed.text = ""
+        let plain = TailPrinter(terminal: Terminal(isTerminal: true), isJSON: false, hasStatusLine: false) {
+            printed.text += $0
+        }
+        try plain.showOngoing([report], now: 15_000_000_000)
+        #expect(printed.text == "")
     }
 
     /// The cause and the stacks of a report change while the stall lasts.

@@ -139,6 +139,8 @@ struct OverdueCause {
                 "thread \(wait.thread ?? 0)" + (wait.function.map { " in \($0)" } ?? "")
             }
             return places.isEmpty ? "" : "; tasks run on " + places.joined(separator: ", ")
+        case .unknown where sentence.hasSuffix(TaskGraph.circleEnd):
+            return "; it is not known whether another child task ends the wait"
         case .unknown: return "; it is not known what that waits for"
         case .sleep, .executor, .circle: return ""
         }

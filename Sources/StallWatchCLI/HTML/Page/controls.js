@@ -71,8 +71,9 @@ function makeControls(filters, changed) {
       chip("chip-function", "in " + filters.functionName, () => { filters.functionName = null; });
     }
     if (filters.range !== null) {
-      const [from, to] = filters.range;
-      chip("chip-time", timeText(from).slice(11, 19) + " to " + timeText(to).slice(11, 19), () => { filters.range = null; });
+      const [from, to] = filters.range.map((time) => timeText(time).slice(0, 19));
+      const isOneDay = from.slice(0, 10) === to.slice(0, 10);
+      chip("chip-time", from + " to " + to.slice(isOneDay ? 11 : 0), () => { filters.range = null; });
     }
     return made;
   }

@@ -14,6 +14,7 @@ function makeFlame(canvas, words, matchWords, { moved }) {
   const matches = (node) => pattern !== "" && node.name >= 0 && functionName(node).toLowerCase().includes(pattern);
   const isInApp = (node) => node.name >= 0 && data.functions.isInApp[node.name];
   const image = (node) => (node.name < 0 ? null : text(data.functions.image[node.name]));
+  const file = (node) => (node.name < 0 ? null : text(data.functions.file[node.name]));
 
   // Above the zoomed node, its callers have the whole width; below it, the width is its own.
   const x = (node) => (isAbove(node) ? 0 : ((node.begin - zoom.begin) / zoom.total) * canvas.clientWidth);
@@ -66,7 +67,8 @@ function makeFlame(canvas, words, matchWords, { moved }) {
     for (const character of functionName(node)) hash = (hash * 31 + character.codePointAt(0)) >>> 0;
     const dimmed = isAbove(node) && node !== zoom;
     if (isInApp(node)) {
-      const light = (isDark ? 34 : 70) + (hash % 7) - (dimmed ? (isDark ? 8 : -10) : 0);
+      // At most 37 % in the dark, for a contrast of 4.5 with the words.
+      const light = (isDark ? 31 : 70) + (hash % 7) - (dimmed ? (isDark ? 8 : -10) : 0);
       return "hsl(" + (112 + (hash % 18)) + " " + (isDark ? 30 : 42) + "% " + light + "%)";
     }
     const light = (isDark ? 25 : 85) + (hash % 5) - (dimmed ? (isDark ? 4 : -4) : 0);
@@ -91,6 +93,7 @@ function makeFlame(canvas, words, matchWords, { moved }) {
     const parts = [
       functionName(current), duration(current.total) + " (" + percent(current.total, root.total) + ")",
       "itself " + duration(current.own), countText(current), changeText(current), image(current),
+      file(current),
     ];
     words.textContent = parts.filter(Boolean).join(" · ");
   }
@@ -164,11 +167,10 @@ function makeFlame(canvas, words, matchWords, { moved }) {
     const node = nodeAt(event);
     canvas.style.cursor = node ? "pointer" : "default";
     if (!node) return hideTip();
-    const file = node.name < 0 ? null : text(data.functions.file[node.name]);
     showTip(event, functionName(node), [
       duration(node.total) + " · " + percent(node.total, root.total) + " · itself " + duration(node.own) + " · " +
         countText(node),
-      changeText(node), [image(node), file].filter(Boolean).join(" · "),
+      changeText(node), [image(node), file(node)].filter(Boolean).join(" · "),
     ]);
   });
   canvas.addEventListener("pointerleave", hideTip);

@@ -17,8 +17,8 @@ const dotted = (colour, words) =>
 const causeLabel = (cause) => dotted(causeColour(cause), cause);
 
 // columns: [{title, width, from, isNumber, cell(item) -> node or text, tip(item), compare(a, b)}]; a list narrower than `from`
-// pixels leaves the column out.
-function makeList(host, label, columns, { chosen, choose, rowHeight = 30 }) {
+// pixels leaves the column out. keyOf(item) tells items apart, and is the same for the same item of a later list.
+function makeList(host, label, columns, { chosen, choose, rowHeight = 30, keyOf = (item) => item }) {
   let items = [];
   let current = 0;
   let sort = { column: columns.find((column) => column.isFirst), isReversed: false };
@@ -34,8 +34,11 @@ function makeList(host, label, columns, { chosen, choose, rowHeight = 30 }) {
   const rows = element("div", { class: "rows", tabindex: "0", role: "listbox", "aria-label": label }, space);
   host.append(head, rows);
 
+  const keys = () => JSON.stringify(items.map(keyOf));
+  const sortItems = () => items.sort((a, b) => sort.column.compare(a, b) * (sort.isReversed ? -1 : 1));
+
   function arrange() {
-    items.sort((a, b) => sort.column.compare(a, b) * (sort.isReversed ? -1 : 1));
+    sortItems();
     heads.forEach((button, index) => button.setAttribute("aria-pressed", String(columns[index] === sort.column)));
     current = 0;
     rows.scrollTop = 0;
@@ -100,9 +103,13 @@ function makeList(host, label, columns, { chosen, choose, rowHeight = 30 }) {
   });
 
   return {
+    // The same items again, as after a choice among them, leave the list where it is.
     set(list) {
+      const before = keys();
       items = list;
-      arrange();
+      sortItems();
+      if (keys() === before) draw();
+      else arrange();
     },
     draw,
     focus: () => rows.focus(),

@@ -45,6 +45,7 @@ const groupList = makeList(
   ],
   {
     rowHeight: 44,
+    keyOf: (group) => group.key,
     chosen: (group) => filters.group === group.key,
     choose: (group) => {
       filters.group = filters.group === group.key ? undefined : group.key;
@@ -278,6 +279,11 @@ byId("search").addEventListener("keydown", (event) => {
   if (event.key !== "Enter") return;
   event.preventDefault();
   flame.next();
+});
+// As an address, #flame would be a view without filters.
+document.querySelector(".skip").addEventListener("click", (event) => {
+  event.preventDefault();
+  flame.focus();
 });
 byId("bottom-up").addEventListener("change", () => changed(null));
 byId("all-frames").addEventListener("change", () => changed(null));

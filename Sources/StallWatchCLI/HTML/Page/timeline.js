@@ -58,7 +58,9 @@ function makeTimeline(canvas, words, { show, brushed }) {
     for (let at = Math.ceil((data.begin + view.from) / step) * step; at < data.begin + view.to; at += step) list.push(at);
     return list.map((at) => {
       const iso = new Date(at / 1000).toISOString();
-      const label = step >= 864e8 ? iso.slice(0, 10) : step >= 6e7 ? iso.slice(11, 16) : iso.slice(11, step < 1e6 ? 23 : 19);
+      // A day begins with its date: 00:00 may be that of several.
+      const minute = iso.slice(11, 16) === "00:00" ? iso.slice(5, 10) : iso.slice(11, 16);
+      const label = step >= 864e8 ? iso.slice(0, 10) : step >= 6e7 ? minute : iso.slice(11, step < 1e6 ? 23 : 19);
       return { at: at - data.begin, label };
     }).filter(({ at }) => x(at) >= labelWidth && x(at) < canvas.clientWidth - 30);
   }
@@ -159,7 +161,7 @@ function makeTimeline(canvas, words, { show, brushed }) {
   }
 
   canvas.addEventListener("pointerdown", (event) => {
-    if (event.offsetX < labelWidth) return;
+    if (event.offsetX < labelWidth || event.button !== 0) return;
     canvas.setPointerCapture(event.pointerId);
     drag = { from: timeAt(event.offsetX), to: timeAt(event.offsetX), x: event.clientX };
   });
@@ -174,7 +176,13 @@ function makeTimeline(canvas, words, { show, brushed }) {
     if (stall === null) hideTip();
     else showTip(event, sentence(stall), [momentText(stalls.start[stall]), text(stalls.summary[stall]) || ""]);
   });
+  // A touch became a scroll.
+  canvas.addEventListener("pointercancel", () => {
+    drag = null;
+    draw();
+  });
   canvas.addEventListener("pointerup", (event) => {
+    if (event.button !== 0) return;
     const made = drag;
     drag = null;
     if (made && Math.abs(event.clientX - made.x) > 4) {
