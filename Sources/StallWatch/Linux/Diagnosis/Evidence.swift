@@ -66,6 +66,8 @@ struct Evidence: Sendable {
 struct Observation: Sendable {
     /// The time of the observation, in monotonic nanoseconds.
     var time: UInt64
+    /// The thread that it is of; 0 if that is not known.
+    var thread: Int32 = 0
     /// When the thread was last seen in the same place; `nil` if it was seen there once.
     var until: UInt64?
     /// The thread's CPU and run-queue time at ``time`` and at ``until``; `nil` if it is not known.

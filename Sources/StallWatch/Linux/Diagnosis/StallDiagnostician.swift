@@ -104,7 +104,7 @@ struct StallDiagnostician {
                 observation.time = before.time
                 observation.used = (before.used, reading.used)
             } else {
-                kept.append(Self.observation(of: before))
+                kept.append(Self.observation(of: before, thread: readThread))
             }
         }
         if end == nil {
@@ -112,7 +112,7 @@ struct StallDiagnostician {
             kept.append(observation)
         } else if let stack, let time = stack.capturedAt, time <= end ?? .max, stack.threadState == .running {
             // The thread has gone on since it was captured, so only the stack counts.
-            var captured = Observation(time: min(time, reading.time), activity: .running)
+            var captured = Observation(time: min(time, reading.time), thread: readThread, activity: .running)
             explain(&captured, by: stack)
             kept.append(captured)
         }
@@ -170,9 +170,9 @@ struct StallDiagnostician {
     }
 
     /// Returns an earlier reading as an observation, without the memory of its call: the thread has gone on since.
-    private static func observation(of reading: ThreadReading) -> Observation {
+    private static func observation(of reading: ThreadReading, thread: Int32) -> Observation {
         Observation(
-            time: reading.time, used: (reading.used, reading.used), activity: reading.activity,
+            time: reading.time, thread: thread, used: (reading.used, reading.used), activity: reading.activity,
             call: reading.activity.call.map { DescribedCall($0, memory: nil) }, waitChannel: reading.waitChannel
         )
     }
@@ -183,7 +183,7 @@ struct StallDiagnostician {
     ) -> Observation {
         let peers = isLate ? threads.peers : nil
         var observation = Observation(
-            time: reading.time, used: (reading.used, reading.used),
+            time: reading.time, thread: thread, used: (reading.used, reading.used),
             place: stack.map { $0.frames.map(\.address).hashValue }, activity: reading.activity,
             waitChannel: reading.waitChannel
         )
@@ -259,9 +259,8 @@ struct StallDiagnostician {
         _ observations: [Observation], from start: UInt64, to end: UInt64, goesOn: Bool = false
     ) -> Cause? {
         // Of a queue that has moved, the readings tell nothing of the time before.
-        let earliest = readings.first?.time ?? 0
-        let hasMoved = observations.contains { $0.time < earliest }
-        let counted = hasMoved ? max(start, earliest) : start
+        let hasMoved = observations.contains { $0.thread != readThread && $0.thread != 0 }
+        let counted = hasMoved ? max(start, readings.first?.time ?? 0) : start
         guard !hasMoved || counted < end, let split = TimeSplit(readings: readings, from: counted, to: end),
             let first = readings.last(where: { $0.time <= counted }) ?? readings.first,
             let last = readings.last
