@@ -44,17 +44,9 @@ final class HealthFile: HealthChannel {
         // Without an answer the record stays as it is, and its age shows that the watchdog does not run.
         guard let record else { return }
         let progressed = UInt64(clamping: record.progressedAt.microsecondsSince1970) &* 1_000
-        func replace() throws(SystemError) {
+        // The directory may have been removed and made again.
+        try file.directory.reopening { () throws(SystemError) in
             try AtomicFile.replace(file.name, in: file.directory, with: record.jsonData(), changedAt: progressed)
-        }
-        do throws(SystemError) {
-            try replace()
-        } catch  where error.errno == ENOENT {
-            // The directory has been removed, and may have been made again.
-            file.directory.reopen()
-            try throwing(.unwritableReports, replace)
-        } catch {
-            throw StallWatchError(.unwritableReports, error)
         }
         // A reader that finds the pointer finds the file.
         if pointer == nil {

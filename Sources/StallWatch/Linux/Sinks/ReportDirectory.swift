@@ -37,15 +37,7 @@ struct ReportDirectory: Sendable {
 
     /// Does something in the directory; makes that, and tries again, if it is missing.
     private func makingDirectory(_ body: () throws(SystemError) -> Void) throws(StallWatchError) {
-        do throws(SystemError) {
-            try body()
-        } catch  where error.errno == ENOENT {
-            try makeDirectories(path)
-            directory.reopen()
-            try throwing(.unwritableReports, body)
-        } catch {
-            throw StallWatchError(.unwritableReports, error)
-        }
+        try directory.reopening(after: { () throws(StallWatchError) in try makeDirectories(path) }, body)
     }
 
     private static func probe(

@@ -130,3 +130,20 @@ extension FileFlush {
         return "\(path): fsync: \(String(cString: strerror(error)))"
     }
 }
+
+extension FixedDirectory {
+    /// Does something in the directory; if it is missing, opens it again `after` a step, and tries again.
+    func reopening(
+        after step: () throws(StallWatchError) -> Void = {}, _ body: () throws(SystemError) -> Void
+    ) throws(StallWatchError) {
+        do throws(SystemError) {
+            try body()
+        } catch  where error.errno == ENOENT {
+            try step()
+            reopen()
+            try throwing(.unwritableReports, body)
+        } catch {
+            throw StallWatchError(.unwritableReports, error)
+        }
+    }
+}
