@@ -23,10 +23,12 @@
 #include "pool.h"
 #include "process.h"
 
-/// How long fork(2) waits for the thread that loads the monitor, in seconds. Loading takes some 10 ms.
-#define LONGEST_FORK_DELAY 1
-/// How long the end of the program waits for that thread, in seconds. To stop the monitor takes it 5 at most.
-#define LONGEST_END_DELAY 6
+/// In nanoseconds.
+#define SECOND UINT64_C(1000000000)
+/// How long fork(2) waits for the thread that loads the monitor, in nanoseconds. Loading takes some 10 ms.
+#define LONGEST_FORK_DELAY SECOND
+/// How long the end of the program waits for that thread, in nanoseconds. To stop the monitor takes it 5 s at most.
+#define LONGEST_END_DELAY (6 * SECOND)
 /// How often the thread looks for new libraries, in nanoseconds: at first, after SOON and after LATE looks. As often as
 /// after LATE looks it checks that GLib is still watched.
 #define FIRST_INTERVAL 20000000
@@ -170,13 +172,19 @@ static bool look(void) {
   return !cpreload_find_glib() || start_watching_glib();
 }
 
+/// Returns the monotonic time in some nanoseconds.
+static struct timespec after(uint64_t interval) {
+  struct timespec time;
+  clock_gettime(CLOCK_MONOTONIC, &time);
+  uint64_t nanoseconds = (uint64_t)time.tv_nsec + interval;
+  time.tv_sec += (time_t)(nanoseconds / SECOND);
+  time.tv_nsec = (long)(nanoseconds % SECOND);
+  return time;
+}
+
 /// Waits for a semaphore, without end if there is no `interval`, in nanoseconds. Returns whether it was posted.
 static bool wait_for(sem_t *semaphore, uint64_t interval) {
-  struct timespec until;
-  clock_gettime(CLOCK_MONOTONIC, &until);
-  uint64_t nanoseconds = (uint64_t)until.tv_nsec + interval;
-  until.tv_sec += (time_t)(nanoseconds / 1000000000);
-  until.tv_nsec = (long)(nanoseconds % 1000000000);
+  struct timespec until = after(interval);
   int status;
   do status = interval ? sem_clockwait(semaphore, CLOCK_MONOTONIC, &until) : sem_wait(semaphore);
   while (status != 0 && errno == EINTR);
@@ -196,8 +204,7 @@ static void *watch(void *context) {
   pthread_setname_np(pthread_self(), "stallwatch-run");
   unsigned long long seen = 0;
   bool goes_on = true;
-  uint64_t interval = 0;
-  for (int count = 0; count == 0 || !wait_for(&is_ending, interval); count++) {
+  for (int count = 0;; count++) {
     unsigned long long loads = 0;
     dl_iterate_phdr(count_loads, &loads);
     if (loads != seen || is_glib_watched) {
@@ -207,22 +214,17 @@ static void *watch(void *context) {
       // Those that the monitor has loaded itself count, too: one look more.
       seen = loads;
     }
-    interval = is_glib_watched || count >= LATE ? LATE_INTERVAL : count >= SOON ? SOON_INTERVAL : FIRST_INTERVAL;
-    if (!goes_on) interval = 0;
+    long interval = is_glib_watched || count >= LATE ? LATE_INTERVAL : count >= SOON ? SOON_INTERVAL : FIRST_INTERVAL;
+    if (wait_for(&is_ending, goes_on ? (uint64_t)interval : 0)) break;
   }
   finish();
   return NULL;
 }
 
-/// Waits for `work` for some seconds. Returns whether it is held now.
-static bool take_work(int seconds) {
-  struct timespec until;
-  clock_gettime(CLOCK_MONOTONIC, &until);
-  until.tv_sec += seconds;
-  return pthread_mutex_clocklock(&work, CLOCK_MONOTONIC, &until) == 0;
+static void before_fork(void) {
+  struct timespec until = after(LONGEST_FORK_DELAY);
+  holds_work = pthread_mutex_clocklock(&work, CLOCK_MONOTONIC, &until) == 0;
 }
-
-static void before_fork(void) { holds_work = take_work(LONGEST_FORK_DELAY); }
 
 static void after_fork(void) {
   if (holds_work) pthread_mutex_unlock(&work);
@@ -287,7 +289,7 @@ __attribute__((destructor)) static void end(void) {
   if (getpid() != watched_process) return;
   ending_thread = gettid();
   sem_post(&is_ending);
-  if (!wait_for(&has_finished, LONGEST_END_DELAY * UINT64_C(1000000000))) return;
+  if (!wait_for(&has_finished, LONGEST_END_DELAY)) return;
   say(notice);
   say(summary);
 }
