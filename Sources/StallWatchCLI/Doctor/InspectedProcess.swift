@@ -52,8 +52,7 @@ extension InspectedProcess {
 
     /// Whether a process is the tool's user's, or the tool is root's.
     ///
-    /// Of others /proc shows the monitor, too, but no
-    /// socket.
+    /// Of others /proc shows the monitor, too, but no socket.
     static func mayAsk(_ pid: Int32) -> Bool {
         guard geteuid() != 0 else { return true }
         let status = readSmallFile("/proc/\(pid)/status").flatMap(ProcessStatus.init)

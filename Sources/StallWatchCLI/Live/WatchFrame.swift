@@ -48,7 +48,7 @@ struct WatchFrame: Encodable {
         if controls.showsHelp { return Array(([title(columns, terminal), ""] + Self.help).prefix(max(size.rows, 0))) }
         if controls.isOpen, let group = chosen(controls) {
             let lines = openedLines(group, columns, opened)
-            let first = min(controls.scrolled, mostScrolled(in: size, controls, opened: opened))
+            let first = min(controls.scrolled, Self.hidden(of: lines, in: size))
             return Array(([title(columns, terminal), ""] + lines[first...]).prefix(max(size.rows, 0)))
         }
         var lines = [title(columns, terminal), ""]
@@ -89,9 +89,11 @@ struct WatchFrame: Encodable {
     /// The lines of the opened stall that are scrolled out when its last one is on the screen; 0 if none is open.
     func mostScrolled(in size: Size, _ controls: WatchControls, opened: String?) -> Int {
         guard controls.isOpen, let group = chosen(controls) else { return 0 }
-        let lines = openedLines(group, max(size.columns, Self.leastColumns), opened)
-        return max(lines.count - max(size.rows - 2, 0), 0)
+        return Self.hidden(of: openedLines(group, max(size.columns, Self.leastColumns), opened), in: size)
     }
+
+    /// The number of a stall's lines for which there is no room below the title.
+    private static func hidden(of lines: [String], in size: Size) -> Int { max(lines.count - max(size.rows - 2, 0), 0) }
 
     func groups(by order: WatchControls.Order) -> [WatchGroup] { WatchGroup.groups(of: stalls + earlier, by: order) }
 

@@ -7,9 +7,9 @@ struct StatsCommand: ParsableCommand {
         commandName: "stats",
         abstract: "Sum up statistics files: turns, latencies and stalls of each loop.",
         discussion: """
-            When a monitor stops, it writes its statistics to the configuration's output .statistics(path). Several files are added up by \
-            loop label. The bars below the table are each loop's turns by duration. In a directory, every *.json file with \
-            statistics is read.
+            When a monitor stops, it writes its statistics to the configuration's output .statistics(path). Several \
+            files are added up by loop label. The bars below the table are each loop's turns by duration. In a directory, \
+            every *.json file with statistics is read.
 
             Examples:
               stallwatch stats notes-statistics.json

@@ -27,11 +27,7 @@ struct HistoryTable: Encodable {
         self.versions = versions
         self.time = time
         omitted = max(groups.count - limit, 0)
-        let changes = groups.compactMap {
-            VersionHistory.change(history.counts(of: $0.fingerprint, in: versions), versions)
-        }
-        changeCounts = Dictionary(grouping: changes) { $0 }.mapValues(\.count)
-        rows = groups.prefix(limit).map { group in
+        let all = groups.map { group in
             let counts = history.counts(of: group.fingerprint, in: versions)
             return Row(
                 fingerprint: group.fingerprint, culprit: group.culprit, cause: group.cause,
@@ -39,6 +35,8 @@ struct HistoryTable: Encodable {
                 rate: HourlyRate(count: group.count, hours: time.hours), firstSeen: group.firstSeen,
                 lastSeen: group.lastSeen, versions: zip(versions, counts).filter { $0.1 > 0 }.map(\.0.name))
         }
+        rows = Array(all.prefix(limit))
+        changeCounts = Dictionary(grouping: all.compactMap(\.change)) { $0 }.mapValues(\.count)
     }
 
     private enum CodingKeys: CodingKey { case versions, groups }
