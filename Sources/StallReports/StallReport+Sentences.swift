@@ -336,7 +336,7 @@ extension StallReport.SystemCall: CustomStringConvertible {
     /// Whether the call copies data between files or between a file and memory.
     fileprivate var copiesData: Bool {
         // A driver or the kernel makes what these show.
-        guard !["/dev/", "/proc/", "/sys/"].contains(where: { target?.hasPrefix($0) == true }) else { return false }
+        guard !isOfKernel, target?.hasPrefix("/dev/") != true else { return false }
         return [
             "read", "write", "pread64", "pwrite64", "readv", "writev", "preadv", "pwritev", "preadv2", "pwritev2",
             "copy_file_range", "sendfile", "splice", "process_vm_readv", "process_vm_writev",

@@ -90,7 +90,7 @@ import TestSupport
         #expect(host.errorText.split(separator: "\n").filter { $0.hasPrefix("StallWatch: ") } == [line[...]])
     }
 
-    @Test func `a line on a standard error that nobody reads does not end the program`() throws {
+    @Test func `a line on a standard error without a reader does not end the program`() throws {
         let host = try HealthHostProcess("recover", environment: ["STALLWATCH": "off"], isHeard: false)
         #expect(host.ready() != nil)
         host.command("stop")

@@ -38,7 +38,7 @@ struct LoopSupervisor {
     /// When the last poll was, in monotonic nanoseconds.
     private var lastPoll: UInt64 = 0
     /// The last turn whose stall a stop of the process has interrupted, and since when it was one: it is one until it ends.
-    private var interrupted: (turn: UInt64, since: UInt64) = (0, 0)
+    private var interrupted: (turn: UInt64, since: UInt64)?
     var diagnostician: StallDiagnostician
     unowned let context: WatchdogContext
 
@@ -53,7 +53,7 @@ struct LoopSupervisor {
         followPeriods()
     }
 
-    /// Begins to look for the periods in which each turn is short, and the loop serves nobody all the same.
+    /// Begins to look for periods of saturation, of spins, of a mode that waits, and without a run.
     private mutating func followPeriods() {
         // Only a run loop reports its waits.
         if loop.source.kind == .runLoop, let threshold = context.options.saturationThreshold {
@@ -143,7 +143,7 @@ struct LoopSupervisor {
         if let stall = detector.stall, !isOver {
             dropPending()
             leave(stall, at: lastPoll)
-            if interrupted.turn != stall.turnBegan { interrupted = (stall.turnBegan, stall.start) }
+            if interrupted?.turn != stall.turnBegan { interrupted = (stall.turnBegan, stall.start) }
             loop.recorder.clearStalled()
             open = nil
             forgetSamples()
@@ -206,8 +206,7 @@ struct LoopSupervisor {
 
     private mutating func updateProgress(_ poll: LoopPoll, at time: UInt64) {
         let state: LoopProgress.State
-        let isInterrupted = interrupted.turn != 0 && interrupted.turn == log.began
-        let stalledSince = isInterrupted ? interrupted.since : detector.stall?.start
+        let stalledSince = interrupted.flatMap { $0.turn == log.began ? $0.since : nil } ?? detector.stall?.start
         if stalledSince != nil {
             state = .stalled
         } else if log.began != 0, detector.isAbandoned(log.began) {

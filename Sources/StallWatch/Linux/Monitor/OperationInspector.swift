@@ -17,8 +17,7 @@ struct OperationInspector {
 
     /// Why no reading has an operation's task.
     ///
-    /// One that runs another task inside of it, as with `Task.immediate`, is
-    /// not the current one of its thread.
+    /// One that runs another task inside of it, as with `Task.immediate`, is not the current one of its thread.
     static let noReading = "its task changed during each reading, or runs another one inside of it"
 
     struct Finding {

@@ -77,7 +77,7 @@ private let images = ImageList([
                 "; it is not known whether another child task ends the wait."
             ),
         ])
-    func `a circle through a group is told once`(children: Int, awaited: String, end: String) {
+    func `a circle through a group is named once`(children: Int, awaited: String, end: String) {
         var tasks = [TaskList.Task(id: 1, state: .suspended, wait: .group, target: 7, stack: 0)]
         for id in 2..<UInt64(children + 2) {
             tasks.append(TaskList.Task(id: id, state: .suspended, wait: .task, target: 1, group: 7, stack: 1))
