@@ -345,7 +345,8 @@ extension CUnwindEngine {
     }
 
     private static func isSocket(_ argument: UInt64) -> Bool {
-        guard let descriptor = Int32(exactly: argument) else { return false }
+        // A descriptor is an int: of its register, only the lower half counts.
+        let descriptor = Int32(truncatingIfNeeded: argument)
         var status = stat()
         return fstat(descriptor, &status) == 0 && status.st_mode & S_IFMT == S_IFSOCK
     }

@@ -136,7 +136,7 @@ package struct ThreadStatus: Equatable, Sendable {
     var state: StallReport.ThreadState
     /// The number of the system call that blocks the thread; `nil` if it is running or waits for a page.
     var systemCall: Int?
-    /// Whether a stop would end that call with EINTR (signal(7)).
+    /// Whether a stop would end that call with EINTR (signal(7)), or a write with a part of its bytes.
     var isInterruptedByStop = false
     /// Whether the kernel shows no more of the thread than that it waits, so that it cannot be read.
     ///

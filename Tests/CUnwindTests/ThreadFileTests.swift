@@ -107,12 +107,12 @@ import Testing
         #expect(name == "ep_poll")
     }
 
-    @Test(arguments: ["ep_poll", "do_sigtimedwait", "io_cqring_wait", "do_wait_intr", "", "0"])
+    @Test(arguments: ["ep_poll", "do_sigtimedwait", "io_cqring_wait", "do_wait_intr", "anon_pipe_write", "", "0"])
     func `a wait that a stop interrupts is not taken to restart`(name: String) {
         #expect(!cunwind_wait_restarts_after_stop(name))
     }
 
-    @Test(arguments: ["futex_wait_queue", "do_wait", "poll_schedule_timeout.constprop.0"])
+    @Test(arguments: ["futex_wait_queue", "do_wait", "poll_schedule_timeout.constprop.0", "anon_pipe_read"])
     func `a wait that restarts is known as such`(name: String) {
         #expect(cunwind_wait_restarts_after_stop(name))
     }

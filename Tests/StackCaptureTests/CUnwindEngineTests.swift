@@ -43,6 +43,38 @@ import Testing
         #expect(areOpenOnce(Set(threads.map(\.thread))), "those of \(probe.thread)")
         for thread in threads { thread.stop() }
     }
+
+    #if arch(x86_64)
+        /// The numbers of calls (asm/unistd_64.h).
+        private static let calls = (read: 0, write: 1, writev: 20, fallocate: 285)
+    #else
+        /// The numbers of calls (asm-generic/unistd.h).
+        private static let calls = (read: 63, write: 64, writev: 66, fallocate: 47)
+    #endif
+
+    @Test func `a stop would end a write and a read of a socket`() throws {
+        let engine = try CUnwindEngine()
+        let probe = try ThreadProbe(ofThisThread: .stat)
+        var pipeEnds: [Int32] = [-1, -1], socketEnds: [Int32] = [-1, -1]
+        defer { for end in pipeEnds + socketEnds { close(end) } }
+        try #require(pipe(&pipeEnds) == 0)
+        try #require(socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0, &socketEnds) == 0)
+        func isEnded(_ number: Int, _ descriptor: UInt64) -> Bool {
+            var reading = ThreadReading(time: 1, onCPU: 1)
+            reading.state = UInt8(ascii: "S")
+            reading.shown = .waiting(
+                SystemCall(number: number, arguments: [descriptor], stackPointer: 8, programCounter: 8))
+            return engine.status(of: probe, at: reading).isInterruptedByStop
+        }
+        let pipeEnd = UInt64(pipeEnds[1]), socketEnd = UInt64(socketEnds[0])
+        // It may have written a part of its bytes.
+        #expect(isEnded(Self.calls.write, pipeEnd) && isEnded(Self.calls.writev, pipeEnd))
+        #expect(isEnded(Self.calls.fallocate, pipeEnd))
+        #expect(isEnded(Self.calls.read, socketEnd))
+        // The upper half of the register says nothing about the descriptor.
+        #expect(isEnded(Self.calls.read, socketEnd | 7 << 32))
+        #expect(!isEnded(Self.calls.read, UInt64(pipeEnds[0])))
+    }
 }
 
 @Suite struct CaptureProbeTests {
@@ -54,6 +86,22 @@ import Testing
         #expect((outcomes[.ptrace] == .works()) == mayUsePtrace)
         #expect((outcomes[.signal] == .notTried("not used where ptrace works")) == mayUsePtrace)
         #expect(outcomes[.processVMReadv] != .missing("memory cannot be read"))
+    }
+
+    /// The system may refuse a thread at one call, and not at the next one.
+    @Test func `only what could be tried is kept`() {
+        let known = CaptureProbe.Known()
+        var attempts = 0
+        func outcomes(isWhole: Bool) -> CaptureProbe.Outcomes {
+            known.outcomes {
+                attempts += 1
+                return ([.read: isWhole ? .works() : .missing("no thread")], isWhole)
+            }
+        }
+        #expect(outcomes(isWhole: false) == [.read: .missing("no thread")])
+        #expect(outcomes(isWhole: true) == [.read: .works()])
+        #expect(outcomes(isWhole: false) == [.read: .works()])
+        #expect(attempts == 2)
     }
 }
 

@@ -46,7 +46,8 @@ static void follow_one(uint32_t code, distance *now) {
     now->bytes = is_sub ? amount : -amount;
   } else if (((is_add || is_sub) && to == 31) || (code & 0xffe0001fu) == 0x8b20001fu ||
              (code & 0xffe0001fu) == 0xcb20001fu ||  // ADD, SUB (extended register) to SP: alloca.
-             (code & 0xff80001fu) == 0x9200001fu) {  // AND (immediate) to SP: realignment.
+             (code & 0xff80001fu) == 0x9200001fu ||  // AND (immediate) to SP: realignment.
+             (code & 0xffa0f01fu) == 0x0420501fu) {  // ADDVL, ADDPL, ADDSVL, ADDSPL to SP: vectors on the stack.
     now->is_fixed = false;
   } else if (moves_stack_by_index(code, &amount)) {
     now->bytes -= amount;
@@ -67,10 +68,18 @@ cunwind_step cunwind_infer_frame_pointer(cunwind_unwinder *unwinder, const cunwi
   if (!cunwind_function_at(unwinder, pc - (is_exact ? 0 : 1), &start, &end)) return CUNWIND_STEP_UNKNOWN_REGISTER;
   if (pc - start > FOLLOWED_BYTES) return CUNWIND_STEP_UNKNOWN_REGISTER;
   distance now = {.is_fixed = true, .in_prologue = true};
+  uint64_t grown = 0;  // The last instruction that has moved SP down.
+  bool has_called = false;
   for (uint64_t address = start; address < pc; address += 4) {
     uint32_t code;
     if (!cunwind_page_cache_read(unwinder->pages, address, &code, sizeof code)) return CUNWIND_STEP_UNKNOWN_REGISTER;
+    int64_t before = now.bytes;
     follow_one(code, &now);
+    if (now.bytes > before) grown = address;
+    has_called |= cunwind_is_call(code);
+    // The loop that touches each page of a large frame (-fstack-clash-protection). B.cond: a signed 19-bit count.
+    uint64_t target = address + (uint64_t)((int64_t)((uint64_t)(code >> 5) << 45) >> 43);
+    if ((code & 0xff000000u) == 0x54000000u && !has_called && target <= grown) now.is_fixed = false;
     bool is_branch = (code & 0xff000000u) == 0x54000000u || (code & 0x7c000000u) == 0x34000000u;
     if (is_return_or_jump(code)) now.bytes = now.body;
     if (now.is_set && (cunwind_is_call(code) || is_branch || is_return_or_jump(code))) now.in_prologue = false;

@@ -42,9 +42,13 @@ static const call interrupted_calls[] = {
     {SYS_sendmmsg, true, 0},
     {SYS_recvmmsg, true, 0},
     {SYS_read, true, 0},
-    {SYS_write, true, 0},
     {SYS_readv, true, 0},
-    {SYS_writev, true, 0},
+    // Also on a full pipe or terminal: a call that has written a part of its bytes returns their number after a stop
+    // (fs/pipe.c, drivers/tty/n_tty.c).
+    {SYS_write, false, 0},
+    {SYS_writev, false, 0},
+    // On tmpfs of older kernels (shmem_fallocate, until 2024), and for huge pages (hugetlbfs_fallocate).
+    {SYS_fallocate, false, 0},
 #ifdef SYS_epoll_wait
     {SYS_epoll_wait, false, 0},  // Not on aarch64.
 #endif
@@ -65,8 +69,8 @@ bool cunwind_call_is_interrupted_by_stop(int64_t number, bool is_on_socket) {
 }
 
 // Kernel functions in which only calls wait that resume after a stop: futex(2), nanosleep(2), poll(2) and select(2),
-// pipes, child processes, files and their locks, the kernel's own mutexes (Linux 5.4 to 6.14). The functions of
-// epoll_wait(2), of sockets and of unknown calls are left out.
+// reads of pipes, child processes, files and their locks, the kernel's own mutexes (Linux 5.4 to 6.14). The functions
+// of epoll_wait(2), of sockets, of writes to pipes, and of unknown calls are left out.
 static const char *const restarting_waits[] = {
     "futex_wait_queue_me",
     "futex_wait_queue",
@@ -79,10 +83,7 @@ static const char *const restarting_waits[] = {
     "do_sys_poll",
     "do_select",
     "pipe_read",
-    "pipe_write",
-    "pipe_wait",
     "anon_pipe_read",
-    "anon_pipe_write",
     "do_wait",
     "kernel_wait4",
     "wait_for_partner",

@@ -338,8 +338,9 @@ cunwind_status cunwind_thread_inspect(cunwind_thread *_Nonnull thread, cunwind_t
 /// Stores the system call, its arguments, SP and PC of the text of /proc/<pid>/syscall. Async-signal-safe: yes.
 void cunwind_parse_system_call(const char *_Nonnull text, cunwind_thread_status *_Nonnull status);
 
-/// Returns whether a stop makes the system call `number` return EINTR: the list of signal(7), and the calls of
-/// asynchronous I/O. `is_on_socket`: its first argument is a socket. Async-signal-safe: yes.
+/// Returns whether a stop makes the system call `number` return EINTR, or less than it would: the list of signal(7),
+/// the calls of asynchronous I/O, writes and fallocate(2). `is_on_socket`: its first argument is a socket.
+/// Async-signal-safe: yes.
 bool cunwind_call_is_interrupted_by_stop(int64_t number, bool is_on_socket);
 
 /// Returns whether every system call that waits in the kernel function `name` resumes after a stop. False for unknown

@@ -269,7 +269,76 @@ void cunwind_check_code_steps(int unused) {
 
 #else
 
-// Such functions are crossed by their frame records only.
-void cunwind_check_code_steps(int unused) { (void)unused; }
+// Functions without unwind information are crossed by their frame records only. These three have it. Each has its frame
+// pointer above the stack pointer: by 32 bytes, by a vector, and by as many pages as a loop has touched.
+__asm__(
+    ".text\n"
+    ".type cunwind_test_framed_functions, %function\n"
+    "cunwind_test_framed_functions:\n"
+    "  .cfi_startproc\n"
+    "  stp x29, x30, [sp, #-16]!\n"
+    "  mov x29, sp\n"
+    "  sub sp, sp, #32\n"
+    "  bl cunwind_test_framed_functions\n"
+    "cunwind_test_plain_frame:\n"
+    "  add sp, sp, #32\n"
+    "  ldp x29, x30, [sp], #16\n"
+    "  ret\n"
+    "  .cfi_endproc\n"
+    "  .cfi_startproc\n"
+    "  stp x29, x30, [sp, #-16]!\n"
+    "  mov x29, sp\n"
+    "  .inst 0x043f57ff\n"  // addvl sp, sp, #-1
+    "  bl cunwind_test_framed_functions\n"
+    "cunwind_test_vector_frame:\n"
+    "  .inst 0x043f503f\n"  // addvl sp, sp, #1
+    "  ldp x29, x30, [sp], #16\n"
+    "  ret\n"
+    "  .cfi_endproc\n"
+    "  .cfi_startproc\n"
+    "  stp x29, x30, [sp, #-16]!\n"
+    "  mov x29, sp\n"
+    "  sub x12, sp, #128, lsl #12\n"
+    "1: sub sp, sp, #16, lsl #12\n"
+    "  str xzr, [sp, #1024]\n"
+    "  cmp sp, x12\n"
+    "  b.ne 1b\n"
+    "  bl cunwind_test_framed_functions\n"
+    "cunwind_test_paged_frame:\n"
+    "  add sp, sp, #128, lsl #12\n"
+    "  ldp x29, x30, [sp], #16\n"
+    "  ret\n"
+    "  .cfi_endproc\n"
+    ".size cunwind_test_framed_functions, . - cunwind_test_framed_functions\n");
+void cunwind_test_plain_frame(void);
+void cunwind_test_vector_frame(void);
+void cunwind_test_paged_frame(void);
+
+void cunwind_check_code_steps(int unused) {
+  (void)unused;
+  void (*const places[])(void) = {cunwind_test_plain_frame, cunwind_test_vector_frame, cunwind_test_paged_frame};
+  cunwind_engine *engine = cunwind_test_engine(27);
+  if (!EXPECT(engine)) return;
+  cunwind_engine_refresh_images(engine);
+  cunwind_unwinder *unwinder = &engine->unwinder;
+  unwinder->copy = engine->helper.copy;
+  engine->helper.copy->low = 0x7e0000000000ull;
+  // Words of dead frames are everywhere, so each place looks like a frame record.
+  engine->helper.copy->length = CUNWIND_MAX_STACK_BYTES;
+  uint64_t outer = (uint64_t)(uintptr_t)__builtin_extract_return_addr(here());
+  for (uint64_t at = 0; at < CUNWIND_MAX_STACK_BYTES; at += sizeof outer)
+    memcpy(engine->helper.copy->bytes + at, &outer, sizeof outer);
+  for (size_t index = 0; index < sizeof places / sizeof *places; index++) {
+    cunwind_registers from = {0};
+    uint64_t found = 0;
+    cunwind_set_register(&from, CUNWIND_PC, (uint64_t)(uintptr_t)places[index]);
+    cunwind_set_register(&from, CUNWIND_SP, engine->helper.copy->low);
+    cunwind_step step = cunwind_infer_frame_pointer(unwinder, &from, false, &found);
+    cunwind_test_say("%zu: %d; ", index, step);
+    EXPECT(step == (index == 0 ? CUNWIND_STEP_OK : CUNWIND_STEP_UNKNOWN_REGISTER));
+    EXPECT(found == (index == 0 ? engine->helper.copy->low + 32 : 0));
+  }
+  cunwind_engine_destroy(engine);
+}
 
 #endif
