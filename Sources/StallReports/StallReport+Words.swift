@@ -82,7 +82,7 @@ extension StallState {
     public static var ongoing: Self { Self(rawValue: "ongoing") }
     /// The stall had ended; the duration is final.
     public static var ended: Self { Self(rawValue: "ended") }
-    /// The process died or was stopped, or the app stopped the monitor, before the stall ended.
+    /// The process died or was stopped, or the app stopped or paused the monitor, before the stall ended.
     ///
     /// The duration is the last one that the monitor recorded.
     public static var abandoned: Self { Self(rawValue: "abandoned") }

@@ -6,7 +6,8 @@ extension StallMonitor {
     /// ```
     ///
     /// No turn can become a stall while `body` runs. Turns that are still in progress afterwards are measured from the
-    /// end of the pause. Pauses nest. A pause costs two atomic operations.
+    /// end of the pause; a stall that goes on when it begins is reported as `abandoned`. Pauses nest. A pause costs two
+    /// atomic operations.
     ///
     /// - Parameter body: The work that may take long.
     /// - Returns: The result of `body`.

@@ -86,7 +86,10 @@ struct LoopSupervisor {
     mutating func poll(
         at time: UInt64, countingFrom: UInt64, excusedUntil: UInt64 = 0, suppressed reason: SuppressionReason
     ) -> UInt64 {
-        if reason == .processStopped, countingFrom > self.countingFrom { interrupt(until: countingFrom) }
+        if countingFrom > self.countingFrom {
+            if reason == .processStopped { interrupt(until: countingFrom) }
+            if reason == .paused { pause(until: countingFrom) }
+        }
         (self.countingFrom, self.excusedUntil, lastPoll) = (countingFrom, excusedUntil, time)
         // Before the poll, which decides on a turn that ends after this.
         let missed = takeMissed()
@@ -141,16 +144,29 @@ struct LoopSupervisor {
         // A turn that was over by then ended before the stop: all threads go on at about the same time.
         let isOver = loop.recorder.stallEnd.map { $0 &+ GapDetector.tolerance < resumed } ?? false
         if let stall = detector.stall, !isOver {
-            dropPending()
-            leave(stall, at: lastPoll)
             if interrupted?.turn != stall.turnBegan { interrupted = (stall.turnBegan, stall.start) }
-            loop.recorder.clearStalled()
-            open = nil
-            forgetSamples()
-            detector.measureAnew(from: resumed)
+            measureAnew(stall, from: resumed)
         }
         leavePeriods(at: lastPoll)
         followPeriods()
+    }
+
+    /// Ends the stall of a turn in which the app has paused the monitor `until` now: the work in the pause may take long, and
+    /// neither a supervisor nor an escalation may end the process for it.
+    private mutating func pause(until resumed: UInt64) {
+        interrupted = nil
+        guard let stall = detector.stall, loop.recorder.stallEnd == nil else { return }
+        measureAnew(stall, from: resumed)
+    }
+
+    /// Reports the open stall as it was at the last poll; what is left of its turn counts from a moment on.
+    private mutating func measureAnew(_ stall: StallDetector.Stall, from resumed: UInt64) {
+        dropPending()
+        leave(stall, at: lastPoll)
+        loop.recorder.clearStalled()
+        open = nil
+        forgetSamples()
+        detector.measureAnew(from: resumed)
     }
 
     /// Takes the turns over the threshold that ended before a poll decided on them.

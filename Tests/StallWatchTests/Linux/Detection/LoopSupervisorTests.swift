@@ -77,6 +77,37 @@ import TestSupport
         #expect(world.records.withLock { $0.last?.duration } == Self.threshold)
     }
 
+    /// A handler takes long, and then pauses the monitor for an import.
+    @Test mutating func `a stall ends when its turn pauses the monitor`() {
+        let last = Self.begin + Self.threshold
+        _ = poll(at: last)
+        #expect(supervisor.progress.state == .stalled)
+        for age in 1...3 {
+            let now = last + UInt64(age) * 10 * Self.threshold
+            world.time.store(now, ordering: .relaxed)
+            _ = supervisor.poll(at: now, countingFrom: now, suppressed: .paused)
+            #expect(world.states == [.ongoing, .abandoned])
+            #expect(supervisor.progress.state == .running, "a supervisor must not end the process")
+        }
+        #expect(world.records.withLock { $0.last?.duration } == Self.threshold)
+        let resumed = last + 31 * Self.threshold
+        world.time.store(resumed + Self.threshold, ordering: .relaxed)
+        _ = supervisor.poll(at: resumed + Self.threshold, countingFrom: resumed, suppressed: .paused)
+        #expect(world.states == [.ongoing, .abandoned, .ongoing], "the turn is measured from the end of the pause")
+        #expect(world.records.withLock { $0.last?.duration } == Self.threshold)
+    }
+
+    /// The turn was over before the pause, or in it, and the watchdog looks later.
+    @Test mutating func `a stall that is over when the monitor is paused has ended`() {
+        let last = Self.begin + Self.threshold
+        _ = poll(at: last)
+        loop.recorder.endTurn(at: last + 1_000_000)
+        world.time.store(last + 5_000_000, ordering: .relaxed)
+        _ = supervisor.poll(at: last + 5_000_000, countingFrom: last + 5_000_000, suppressed: .paused)
+        #expect(world.states == [.ongoing, .ended])
+        #expect(world.records.withLock { $0.last?.duration } == Self.threshold + 1_000_000)
+    }
+
     @Test mutating func `a turn of the monitor's own is not counted`() {
         let own = LoopMonitor.stub("own", threshold: Self.threshold, OwnSource())
         supervisor = LoopSupervisor(own, context)
