@@ -10,7 +10,8 @@ import StallReports
 ///    together, and a quarter of that is waiting or the call flushes to a disk.
 /// 4. Otherwise the largest of the three parts of the time decides. CPU time wins if it is within ``tieMargin`` of the
 ///    largest part, because the app can act on it at once.
-/// 5. On CPU: `paging`, if the major page faults at ``cpuPerMajorFault`` each explain half of the time; else `cpu`.
+/// 5. On CPU: `paging`, if the major page faults at ``cpuPerMajorFault`` each, and the time in the kernel, explain half
+///    of the time; else `cpu`.
 /// 6. Run queue: `throttled`, if the cgroup's quota accounts for half of that time or more; else `cpuContention`.
 /// 7. Blocked: the kind with the largest weight among the observations of a wait. An observation's weight is the time
 ///    that it stands for (``SampleWeights``). The observation of the place with the largest weight shows the cause. A wait
@@ -161,7 +162,11 @@ enum CauseRules {
     }
 
     private static func onCPU(_ evidence: Evidence, share: Double) -> Cause {
-        let isPaging = evidence.majorFaults > 0 && evidence.majorFaults * cpuPerMajorFault >= evidence.split.onCPU / 2
+        let onCPU = evidence.split.onCPU
+        // The kernel handles a fault: what it took in all, if that is known, is the most that the faults took.
+        let kernel = evidence.kernelShare.map { UInt64(Double(onCPU) * $0) } ?? onCPU
+        let faults = min(evidence.majorFaults * cpuPerMajorFault, kernel)
+        let isPaging = evidence.majorFaults > 0 && faults >= onCPU / 2
         return Cause(
             kind: isPaging ? .paging : .cpu, confidence: isPaging ? .likely : confidence(ofShare: share),
             evidence: evidence,

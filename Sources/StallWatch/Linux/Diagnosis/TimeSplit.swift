@@ -34,8 +34,8 @@ extension TimeSplit {
         func amount(_ value: KeyPath<ThreadReading, UInt64>, known: UInt64) -> Amount {
             let rate = earlier.count == 2 ? Amount.rate(value, earlier[0], earlier[1]) : 0
             var sum = Amount(known)
-            if before == nil, let next, value == \.onCPU {
-                sum.add(Amount(onCPUBefore: next, inside: head))
+            if before == nil, let next {
+                sum.add(Amount(value, before: next, inside: head))
             } else {
                 sum.add(Amount(value, before, next, inside: head, rateOutside: rate))
             }
@@ -49,7 +49,7 @@ extension TimeSplit {
         self.onCPU = min(onCPU.estimate, duration)
         self.runQueue = min(runQueue.estimate, duration - self.onCPU)
         blocked = duration - self.onCPU - self.runQueue
-        uncertainty = min(onCPU.uncertainty + unseen, duration)
+        uncertainty = min(max(onCPU.uncertainty, runQueue.uncertainty) + unseen, duration)
     }
 
     /// Returns the CPU and run-queue time between the first and the last reading within a turn, and how much of the rest may
@@ -81,10 +81,11 @@ extension TimeSplit {
 
         init(_ exact: UInt64) { estimate = exact }
 
-        /// Estimates CPU time in the `inside` nanoseconds before a first reading, as if its state had lasted.
-        init(onCPUBefore first: ThreadReading, inside: UInt64) {
-            let most = min(first.onCPU, inside)
-            (estimate, uncertainty) = (first.isRunnable ? most : 0, most)
+        /// Estimates how much of a value falls into the `inside` nanoseconds before a first reading: CPU time as if the
+        /// reading's state had lasted.
+        init(_ value: KeyPath<ThreadReading, UInt64>, before first: ThreadReading, inside: UInt64) {
+            let most = min(first[keyPath: value], inside)
+            (estimate, uncertainty) = (value == \.onCPU && first.isRunnable ? most : 0, most)
         }
 
         /// Estimates how much of a value's growth between two readings falls into the `inside` nanoseconds within the

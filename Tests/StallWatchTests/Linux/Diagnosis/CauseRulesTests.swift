@@ -67,6 +67,8 @@ private func running(at time: UInt64, in name: String?) throws -> Observation {
             (evidence(cpu: 1_570, blocked: 50, majorFaults: 100, kernelShare: 0.97), .cpu),
             (evidence(blocked: 100, majorFaults: 10), .paging), (evidence(blocked: 100, majorFaults: 9), .unknown),
             (evidence(cpu: 100, majorFaults: 2_500), .paging), (evidence(cpu: 100, majorFaults: 2_499), .cpu),
+            // The kernel handles faults, and took less.
+            (evidence(cpu: 100, majorFaults: 2_500, kernelShare: 0.4), .cpu),
         ] as [(Evidence, Cause.Kind)])
     func theLargestPartDecides(evidence: Evidence, kind: Cause.Kind) {
         let cause = CauseRules.conclusion(from: evidence)

@@ -71,6 +71,14 @@ private func timeSplit(_ readings: [ThreadReading], from start: UInt64, to end: 
                 reading(at: 1_000, cpu: 300, waited: 298),
             ], 400...1_000, [249, 0, 351, 1]
         ),
+        // The thread was ready for 60 of the 140 ms from 60 ms on, of which 100 are of the turn.
+        (
+            "the uncertainty is also that of the wait for a CPU",
+            [
+                reading(at: 0, cpu: 0), reading(at: 60, cpu: 0), reading(at: 200, cpu: 20, queue: 60),
+                reading(at: 300, cpu: 20, queue: 60),
+            ], 100...300, [20, 60, 120, 40]
+        ),
         // The loop's first turn, during which the monitor starts: the first reading's state holds for the time before.
         first("R", cpu: 100, onCPU: 120), first("R", cpu: 20, onCPU: 60), first("S", cpu: 100, onCPU: 40),
         first("S", cpu: 20, onCPU: 40),
