@@ -143,10 +143,10 @@ package struct ControlAnswer: Codable, Sendable {
 
 /// What the monitors of a process have cost it so far, by their own clocks.
 ///
-/// They do not measure the clock reads of the loops' turns, the helper process of each hold, and memory.
+/// They do not measure the clock reads of the loops' turns, the helper process of each hold, memory and other descriptors.
 package struct MonitorCost: Codable, Sendable, Equatable {
-    /// The time since the first monitor was made, and the times for which the monitors' threads and the process were on a CPU, in
-    /// seconds.
+    /// The time since the first monitor was made, and the times for which the monitors' threads, and the process since its
+    /// own start, were on a CPU, in seconds.
     package var (seconds, cpuSeconds, processCPUSeconds) = (0.0, 0.0, 0.0)
     /// The number of the monitors' threads that run, of the waits of all so far, and of their open files of threads.
     package var (threads, wakeUps, openFiles) = (0, 0, 0)

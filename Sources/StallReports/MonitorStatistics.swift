@@ -123,7 +123,7 @@ public struct LoopStatistics: Codable, Sendable, Equatable {
     public package(set) var threshold = Duration.zero
     /// The part of the watched time in which the loop was in a turn, 0 to 1; of several, the largest.
     ///
-    /// `nil` for loops with heartbeats.
+    /// The turn in progress counts. `nil` for loops with heartbeats, and for the main loop while only its queue has run.
     public package(set) var utilization: Double?
     /// The distribution of turn durations, the shortest first; buckets without turns are omitted.
     public package(set) var latency: [LatencyBucket] = []
@@ -135,8 +135,8 @@ public struct LoopStatistics: Codable, Sendable, Equatable {
     /// The average number of stalls per hour.
     public var stallsPerHour: Double { watchedTime > .zero ? Double(stalls) / (watchedTime / .seconds(3_600)) : 0 }
 
-    /// The part of the watched time that the stalls took: 0 to 1.
-    public var stalledShare: Double { watchedTime > .zero ? stallTime / watchedTime : 0 }
+    /// The part of the watched time that the stalls took, 0 to 1: of several loops with the label, those of all, at most 1.
+    public var stalledShare: Double { watchedTime > .zero ? min(stallTime / watchedTime, 1) : 0 }
 
     /// The mean duration of the turns that are over; `nil` if there was none.
     public var meanTurn: Duration? { turns == 0 ? nil : busyTime / turns }

@@ -52,6 +52,12 @@ import Testing
         #expect(loop["longestMilliseconds"] == nil, "it took over 4.8 hours")
     }
 
+    @Test func `stalls of several loops with one label are no more than all of the time`() {
+        var loop = LoopStatistics(label: "http")
+        (loop.watchedTime, loop.stallTime) = (.seconds(10), .seconds(24))
+        #expect(loop.stalledShare == 1)
+    }
+
     @Test(arguments: [
         #""watchedSeconds": -1"#, #""watchedSeconds": 1e13"#, #""turns": 1"#, #""watchedSeconds": 1, "stalls": -1"#,
         #""watchedSeconds": 1, "latency": [{"belowMicroseconds": -1, "turns": 1}]"#,

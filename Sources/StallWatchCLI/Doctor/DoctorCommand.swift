@@ -16,11 +16,11 @@ struct DoctorCommand: ParsableCommand {
             its user or as root.
 
             Every missing feature comes with its loss and with the flags, packages or versions that would give it. A monitor \
-            also says what it has cost since its start, by its own clocks; neither memory, nor the clock reads in the loops' \
-            turns, nor the helper process of each hold (0.1 ms of CPU) is measured. With --prove it stalls a loop of its own \
-            four times, by sleep, a lock, computing and a pipe, and compares what it finds with what happened: that takes a \
-            second, under a CPU quota up to ten. No output gets these stalls. Exit status: 1 when there is no such process \
-            or no monitor in it, and when the proof fails; 77 when it is another user's.
+            also says what it has cost since its start, by its own clocks; neither memory, nor other descriptors, nor the \
+            clock reads in the loops' turns, nor the helper process of each hold (0.1 ms of CPU) is measured. With --prove it \
+            stalls a loop of its own four times, by sleep, a lock, computing and a pipe, and compares what it finds with what \
+            happened: that takes a second, under a CPU quota up to ten. No output gets these stalls. Exit status: 1 when \
+            there is no such process or no monitor in it, and when the proof fails; 77 when it is another user's.
 
             Examples:
               stallwatch doctor notes
@@ -189,12 +189,13 @@ extension Diagnosis {
             // The first second says nothing about an hour.
             text(number) + (cost.seconds < 1 ? "" : " (\(text(number / cost.seconds * 3_600)) an hour)")
         }
+        let process = "\((cost.processCPUSeconds * 1_000).duration) of the process since its start"
+        let wakeUps = hourly(Double(cost.wakeUps)) { "\($0.whole)" }
         return "Cost in \((cost.seconds * 1_000).duration): \(hourly(cost.cpuSeconds * 1_000, \.duration)) of CPU, of "
-            + "\((cost.processCPUSeconds * 1_000).duration) of the process; \(hourly(Double(cost.wakeUps)) { "\($0.whole)" }) "
-            + "wake-ups; \(hourly(Double(cost.holds)) { "\($0.whole)" }) holds of a thread, "
+            + "\(process); \(wakeUps) wake-ups; \(hourly(Double(cost.holds)) { "\($0.whole)" }) holds of a thread, "
             + "\(hourly(cost.heldMicroseconds / 1_000, \.duration)) in all, the longest "
             + "\((cost.longestHoldMicroseconds / 1_000).duration); now \(counted(cost.threads, "thread", "threads")) and "
-            + "\(counted(cost.openFiles, "open file", "open files"))"
+            + "\(counted(cost.openFiles, "open file", "open files")) of threads in /proc"
     }
 
     private func text(_ proof: MonitorProof, _ terminal: Terminal) -> [String] {

@@ -55,6 +55,7 @@ struct StatsCommand: ParsableCommand {
             ("Reports removed to stay inside a quota", total.reportsRemoved),
             ("Reports left by processes that were gone", total.reportsRecovered),
             ("Writes that failed", total.failedWrites),
+            ("Operations that were not watched", total.unwatchedOperations),
         ] where count > 0 {
             text += "\(problem): \(count)\n"
         }

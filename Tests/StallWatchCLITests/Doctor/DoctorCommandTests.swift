@@ -56,8 +56,9 @@ import TextOutput
             text(diagnosis).contains(
                 """
 
-                Cost in 30 min 0 s: 1.50 s (3.00 s an hour) of CPU, of 1 min 30 s of the process; 900 (1800 an hour) wake-ups; \
-                40 (80 an hour) holds of a thread, 2 ms (4 ms an hour) in all, the longest 0.090 ms; now 4 threads and 1 open file
+                Cost in 30 min 0 s: 1.50 s (3.00 s an hour) of CPU, of 1 min 30 s of the process since its start; \
+                900 (1800 an hour) wake-ups; \
+                40 (80 an hour) holds of a thread, 2 ms (4 ms an hour) in all, the longest 0.090 ms; now 4 threads and 1 open file of threads in /proc
 
                 """))
         diagnosis.cost?.seconds = 0

@@ -21,7 +21,7 @@ import Testing
         """
     private let second = """
         {
-          "stalls": 0, "missed": 2, "suppressed": { "repeated": 1 },
+          "stalls": 0, "missed": 2, "unwatchedOperations": 5, "suppressed": { "repeated": 1 },
           "loops": [
             { "label": "main", "watchedSeconds": 1800, "turns": 100, "busySeconds": 18, "stalls": 1, "stallSeconds": 0.5,
               "latency": [ { "belowMicroseconds": 2000, "turns": 100 } ] },
@@ -59,6 +59,7 @@ import Testing
                 Stalls that were over when the watchdog looked: 2
                 Reports that a sink missed: 1
                 Writes that failed: 1
+                Operations that were not watched: 5
                 The last write that failed: no space
 
                 """

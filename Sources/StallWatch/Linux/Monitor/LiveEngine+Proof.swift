@@ -55,13 +55,32 @@ extension LiveEngine {
                 proof.trials.append(trial)
             }
             if let obstacle = obstacle(since: began) { return obstacle }
-            proof.faults = reporter.faults()
+            proof.faults = reporter.faults() + Self.faults(of: statisticsFiles)
             // This thread computes on purpose.
             let (all, own) = (WorkerThread.use.nanoseconds, threadTimeNow() &- before.own)
             proof.cpuMilliseconds = milliseconds(all - min(all, before.all &+ own))
             return proof
         }
         return proof ?? MonitorProof(obstacle: "the proof took too long, or the system refused it a thread")
+    }
+
+    /// Why the files of the statistics could not be written now: at the end, when they are, no output is left to say so.
+    static func faults(of files: [FixedFile]) -> [String] {
+        files.compactMap { file -> String? in
+            let probe = AtomicFile.temporaryPath(for: file.name)
+            do throws(SystemError) {
+                // With a time it is not flushed, for which a busy disk may take long.
+                try AtomicFile.write([], to: probe, in: file.directory, changedAt: wallClockNow())
+                try AtomicFile.remove(probe, in: file.directory)
+                return nil
+            } catch {
+                return StallWatchError(
+                    .unwritableReports,
+                    "the statistics file \(file.path) cannot be written: create its directory, or make it writable",
+                    errno: error.errno
+                ).description
+            }
+        }
     }
 
     private func trial(_ kind: MonitorProof.Kind, isLong: Bool, until deadline: UInt64) -> MonitorProof.Trial {

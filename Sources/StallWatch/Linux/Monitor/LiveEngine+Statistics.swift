@@ -33,7 +33,7 @@ extension LiveEngine {
         let since = max(state.started ?? now, entry.since)
         var loop = LoopStatistics(
             label: entry.label, nanoseconds: now &- min(since, now),
-            entry.monitors.map { ($0, $0.recorder.histogram.snapshot()) }, at: end == nil ? now : nil)
+            entry.monitors.map { ($0, BusyTurns(of: $0, at: end == nil ? now : nil)) })
         loop.earlyStops = entry.monitors.reduce(0) { $0 + $1.earlyStops }
         loop.lateTimers = entry.monitors.reduce(0) { $0 + $1.timerDelays.count }
         if loop.lateTimers > 0, let delay = entry.monitors.map(\.timerDelays.longest).max() {

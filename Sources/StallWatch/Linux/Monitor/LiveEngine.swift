@@ -22,10 +22,15 @@ final class LiveEngine: MonitorEngine {
         /// Posted when the log says what reports lack and a proof has found; `nil` if the system has refused the thread.
         let notice: LinuxSupport.Semaphore?
     }
+    struct EndedWatch: Sendable {
+        weak var entry: LoopEntry?
+    }
     struct State {
         var phase = Phase.made
         /// By label.
         var loops: [String: LoopEntry] = [:]
+        /// The last watch of each label that has ended, while the program keeps it.
+        var ended: [String: EndedWatch] = [:]
         /// The labels of the loops with an identity.
         var labels: [ObjectIdentifier: String] = [:]
         /// When the monitor started and stopped, in monotonic nanoseconds.
@@ -131,9 +136,9 @@ final class LiveEngine: MonitorEngine {
             }
             let monitors = try loop.makeMonitors(
                 threshold: nanoseconds(threshold), alarm: watchdog.alarm, isServed: isServed)
-            let entry = LoopEntry(
-                label: loop.label, identity: loop.identity, monitors: monitors,
-                before: reporter.counts.byLoop[loop.label])
+            let counted = reporter.counts.byLoop[loop.label]
+            state.ended.removeValue(forKey: loop.label)?.entry?.leaveCount(at: counted)
+            let entry = LoopEntry(label: loop.label, identity: loop.identity, monitors: monitors, before: counted)
             state.loops[loop.label] = entry
             if let identity = loop.identity { state.labels[identity] = loop.label }
             if isRunning { entry.begin() }
@@ -147,6 +152,8 @@ final class LiveEngine: MonitorEngine {
         let isWatched = state.withLock { state in
             guard state.loops[entry.label] === entry else { return false }
             state.loops[entry.label] = nil
+            state.ended = state.ended.filter { $0.value.entry != nil }
+            state.ended[entry.label] = EndedWatch(entry: entry)
             if let identity = entry.identity { state.labels[identity] = nil }
             return true
         }

@@ -11,6 +11,8 @@ final class LoopEntry: Sendable {
     let since = monotonicNow()
     /// What was counted of earlier watches with the same label; `nil` if nothing was.
     private let before: ReportCounts.StallTotals?
+    /// What had been counted when the next watch with the same label began; `nil` until then.
+    private let after = Mutex<ReportCounts.StallTotals?>(nil)
     /// When it ended, in monotonic nanoseconds; 0 before.
     private let end = Atomic<UInt64>(0)
 
@@ -25,7 +27,13 @@ final class LoopEntry: Sendable {
 
     /// Returns the stalls of this watch; `nil` if there are none.
     func stalls(in totals: [String: ReportCounts.StallTotals]) -> ReportCounts.StallTotals? {
-        totals[label].map { $0.since(before) }.flatMap { $0.count > 0 ? $0 : nil }
+        (after.withLock { $0 } ?? totals[label]).map { $0.since(before) }.flatMap { $0.count > 0 ? $0 : nil }
+    }
+
+    /// Leaves what is counted from now on to the next watch with the same label.
+    func leaveCount(at totals: ReportCounts.StallTotals?) {
+        let last = totals ?? ReportCounts.StallTotals()
+        after.withLock { $0 = last }
     }
 
     /// When the watch ended, in monotonic nanoseconds; `nil` while it lasts.

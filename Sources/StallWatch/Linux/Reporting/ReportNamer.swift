@@ -39,10 +39,10 @@ struct ReportNamer {
         }
         open.remove(record.id)
         escalated.remove(record.id)
-        end(report, fingerprint, isNew: isNew)
+        end(report, fingerprint, isNew: isNew, stalls: max(record.missed, 1))
     }
 
-    private mutating func end(_ named: StallReport, _ fingerprint: String, isNew: Bool) {
+    private mutating func end(_ named: StallReport, _ fingerprint: String, isNew: Bool, stalls: Int) {
         var report = named
         let decision = policy.decide(fingerprint, lasting: named.durationMilliseconds, at: monotonicNow())
         report.repeats = decision.repeats.count
@@ -53,7 +53,7 @@ struct ReportNamer {
         outlet.settings.storeState?(report)
         outlet.unnamedEnds.remove(report.id)
         if isNew { outlet.sinks.submit(.init(.began, report)) }
-        outlet.sinks.submitFinal(.init(ended: report, suppressed: reason), reached: &storesReached)
+        outlet.sinks.submitFinal(.init(ended: report, suppressed: reason, stalls: stalls), reached: &storesReached)
         guard reason == nil else { return }
         let dropped = outlet.streams.yield(report)
         if dropped > 0 { outlet.counts.add { $0.reportsDropped += dropped } }

@@ -31,13 +31,13 @@ import StallReports
                 metrics.record(loop)
             }
             guard let report = delivery.report else { return }
-            count(report)
+            count(report, stalls: delivery.stalls)
             guard delivery.event != .recovered else { return }
             lateness.recordMilliseconds(report.monitor.watchdogLateMilliseconds)
             if let reason = delivery.reason { suppressed[reason]?.increment() }
         }
 
-        private func count(_ report: StallReport) {
+        private func count(_ report: StallReport, stalls number: Int) {
             var cause = report.causeWord
             if !StallReport.causeWords.contains(cause) { cause = StallReport.CauseKind.unknown.rawValue }
             let labels = [report.kind.rawValue, report.loop.label, cause]
@@ -48,8 +48,8 @@ import StallReports
                     Timer(label: "stallwatch.stall.duration", dimensions: dimensions, factory: factory)
                 )
             stalls[labels] = metrics
-            metrics.counter.increment()
-            if report.missingSamplesReason != nil { missed.increment() }
+            metrics.counter.increment(by: number)
+            if report.missingSamplesReason != nil { missed.increment(by: number) }
             metrics.duration.recordMilliseconds(report.durationMilliseconds)
         }
     }

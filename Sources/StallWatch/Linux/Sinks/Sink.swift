@@ -67,6 +67,8 @@ struct Delivery: Sendable {
     let report: StallReport?
     /// Why the stall is not reported; `nil` unless the event is `suppressed`.
     private(set) var reason: SuppressionReason?
+    /// The number of stalls that the final report stands for: those that were over when the watchdog looked may be many.
+    private(set) var stalls = 1
     private(set) var message = ""
     private(set) var metadata: [String: String] = [:]
     private(set) var interval: [LoopStatistics] = []
@@ -74,9 +76,9 @@ struct Delivery: Sendable {
     init(_ event: Event, _ report: StallReport) { (self.event, self.report) = (event, report) }
 
     /// Creates the delivery of a final report; with a reason, the stall is counted, but not reported.
-    init(ended report: StallReport, suppressed reason: SuppressionReason? = nil) {
+    init(ended report: StallReport, suppressed reason: SuppressionReason? = nil, stalls: Int = 1) {
         self.init(reason == nil ? .ended : .suppressed, report)
-        self.reason = reason
+        (self.reason, self.stalls) = (reason, stalls)
     }
 
     init(notice message: String, _ metadata: [String: String] = [:]) {

@@ -43,6 +43,17 @@ import TestSupport
             #expect(metrics.timers.count == 3)
         }
 
+        /// Of many stalls between two looks only some have a report, which counts the others.
+        @Test func `a report of several stalls counts them all`() throws {
+            let metrics = TestMetrics()
+            let sink = MetricsSink(metrics)
+            var report = try StallReport.literal()
+            report.missingSamplesReason = "the turn had ended"
+            sink.receive(.init(ended: report, stalls: 12))
+            #expect(metrics.counters.first { $0.label == "stallwatch.stalls" }?.totalValue == 12)
+            #expect(try metrics.expectCounter("stallwatch.missed").totalValue == 12)
+        }
+
         /// Whatever a report says, the number of labels has a limit.
         @Test func `each known cause has a label of its own, and any other is unknown`() throws {
             let metrics = TestMetrics()

@@ -126,7 +126,7 @@ import Testing
         let source = HeartbeatSource(kind: .runLoop) { _ in }
         let monitor = LoopMonitor(label: "main", threshold: 250_000_000, recorder: recorder, source: source)
         let loop = LoopStatistics(
-            label: "main", nanoseconds: 7_200_000_000_000, [(monitor, recorder.histogram.snapshot())])
+            label: "main", nanoseconds: 7_200_000_000_000, [(monitor, BusyTurns(of: monitor, at: nil))])
         #expect(loop.threshold == .milliseconds(250))
         #expect(loop.busyTime == .microseconds(500_500_000))
         #expect(loop.meanTurn == .microseconds(500_500))

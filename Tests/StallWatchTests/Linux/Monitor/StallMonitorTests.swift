@@ -59,6 +59,32 @@ import Testing
         #expect(off.prove().summary == "the monitor is off: unset STALLWATCH")
     }
 
+    @Test func `a watch has no stalls of a later one with its label`() throws {
+        let monitor = try makeMonitor()
+        let counts = try #require(monitor.engine as? LiveEngine).reporter.counts
+        let probes = [LoopProbe(label: "import"), LoopProbe(label: "import")]
+        let first = try monitor.watch(.probe(probes[0]))
+        counts.add(stallOf: 3_000, on: "import")
+        first.stop()
+        // Its last stall is counted when the watchdog follows.
+        counts.add(stallOf: 500, on: "import")
+        #expect(first.statistics.stalls == 2)
+        let second = try monitor.watch(.probe(probes[1]))
+        counts.add(stallOf: 700, on: "import")
+        #expect(first.statistics.stalls == 2)
+        #expect(second.statistics.stalls == 1)
+        monitor.stop()
+    }
+
+    @Test func `a proof says if the statistics cannot be written`() throws {
+        let directory = try TemporaryDirectory()
+        #expect(LiveEngine.faults(of: [FixedFile(directory.path("statistics"))]) == [])
+        #expect(directory.names.isEmpty)
+        let path = directory.path("none/statistics")
+        let faults = LiveEngine.faults(of: [FixedFile(path)])
+        #expect(faults.count == 1 && faults.allSatisfy { $0.contains("the statistics file \(path) cannot be written") })
+    }
+
     @Test func aRunningMonitorKeepsItselfUntilItStops() throws {
         weak var remains: LiveEngine?
         func run() throws {

@@ -208,6 +208,45 @@ import Testing
         #expect(found[1].utilization == 0.5)
     }
 
+    @Test func `a turn in progress counts in each interval, and only once`() throws {
+        let intervals = TurnIntervals(every: 10 * Self.second)
+        let main = loop("main")
+        _ = intervals.pass([main], at: Self.second)
+        main.recorder.beginTurn(at: 6 * Self.second)
+        #expect(intervals.pass([main], at: 11 * Self.second).first?.utilization == 0.5)
+        let hung = try #require(intervals.pass([main], at: 21 * Self.second).first)
+        #expect(hung.utilization == 1 && hung.turns == 0 && hung.currentTurn == nil)
+        main.recorder.endTurn(at: 22 * Self.second)
+        let after = try #require(intervals.pass([main], at: 31 * Self.second).first)
+        #expect(after.utilization == 0.1 && after.turns == 1)
+        #expect(after.busyTime == .seconds(16), "the turns that are over")
+    }
+
+    @Test func `a loop that is new has the time since its watch began`() throws {
+        let intervals = TurnIntervals(every: 10 * Self.second)
+        _ = intervals.pass([], at: Self.second)
+        let main = loop("main")
+        main.begin(at: 9 * Self.second)
+        run(main, turns: 1, milliseconds: 1_000)
+        let found = try #require(intervals.pass([main], at: 11 * Self.second).first)
+        #expect(found.watchedTime == .seconds(2) && found.utilization == 0.5)
+    }
+
+    /// An async `main` never runs the main run loop.
+    @Test func `a run loop that never runs has no utilization beside heartbeats`() {
+        let loops = [loop("main"), loop("main", .mainQueue)]
+        func utilization() -> Double? {
+            LoopStatistics(
+                label: "main", nanoseconds: Self.second, loops.map { ($0, BusyTurns(of: $0, at: nil)) }
+            ).utilization
+        }
+        #expect(utilization() == 0, "neither has run")
+        run(loops[1], turns: 1, milliseconds: 500)
+        #expect(utilization() == nil)
+        run(loops[0], turns: 1, milliseconds: 250)
+        #expect(utilization() == 0.25)
+    }
+
     @Test func `the last interval is shorter, and a removed loop is forgotten`() throws {
         let intervals = TurnIntervals(every: 60 * Self.second)
         let main = loop("main")
