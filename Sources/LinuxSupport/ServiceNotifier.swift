@@ -64,6 +64,12 @@ package final class ServiceNotifier: Sendable {
         return limit * 1_000 / 2
     }
 
+    /// Returns whether this process is the one that the manager has started, by the values of `SYSTEMD_EXEC_PID` and
+    /// `WATCHDOG_PID`, which its children inherit (systemd.exec(5)); without them it is taken for that one.
+    package static func isMain(_ processes: [String?], own: Int32 = getpid()) -> Bool {
+        processes.compactMap { $0 }.allSatisfy { Int32($0) == own }
+    }
+
     /// Returns a status as the manager shows it: one line of at most 1,000 bytes.
     package static func statusLine(_ text: String) -> String {
         String(text.map { $0.isNewline ? " " : $0 }).prefix(bytes: 1_000)

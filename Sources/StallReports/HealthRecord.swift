@@ -103,7 +103,8 @@ extension HealthRecord {
         switch state {
         case .ok:
             let count = loops.count &+ omittedLoops
-            return (count == 1 ? "1 loop makes progress" : "\(count) loops make progress")
+            let progress = count == 1 ? "1 loop makes progress" : "\(count) loops make progress"
+            return (count == 0 ? "no loop is watched now" : progress)
                 + (isPaused ? ", while the program has paused the monitor" : "")
         case .stalled: return stall?.sentence ?? "a loop has stalled"
         case .starting:
@@ -129,10 +130,12 @@ public typealias HealthState = Word<HealthRecord>
 
 extension HealthState {
     /// All loops make progress: they wait for events, or their turns are below their thresholds.
+    ///
+    /// Also if no loop is left.
     public static var ok: Self { Self(rawValue: "ok") }
     /// A loop is in a turn over its threshold, or a pool starts no new work.
     public static var stalled: Self { Self(rawValue: "stalled") }
-    /// A loop has not begun its first turn, and the process has never been ``ok``; or no loop is watched.
+    /// The process has never been ``ok``: a loop has not begun its first turn, or no loop is watched.
     public static var starting: Self { Self(rawValue: "starting") }
     /// A debugger holds the thread of a loop whose turn is over its threshold.
     public static var held: Self { Self(rawValue: "held") }

@@ -215,6 +215,7 @@ final class HealthHostProcess {
             ["health", directory.path] + words,
             environment: [
                 "NOTIFY_SOCKET": manager.name, "WATCHDOG_USEC": "\(Self.limitMicroseconds)", "WATCHDOG_PID": nil,
+                "SYSTEMD_EXEC_PID": nil,
             ].merging(environment.mapValues { $0 }) { $1 }, input: commands, errors: errors)
     }
 

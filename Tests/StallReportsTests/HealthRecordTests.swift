@@ -77,6 +77,7 @@ import Testing
         paused.isPaused = true
         #expect(paused.summary == "1 loop makes progress, while the program has paused the monitor")
         #expect(record(.starting, []).summary == "no loop is watched")
+        #expect(record(.ok, []).summary == "no loop is watched now")
         #expect(record(.starting, [("main", .starting)]).summary == "main has not begun the first turn")
         #expect(
             record(.starting, [("a", .starting), ("b", .starting), ("c", .starting)]).summary

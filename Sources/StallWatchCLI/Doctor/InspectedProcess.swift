@@ -89,6 +89,16 @@ extension InspectedProcess {
         return status
     }
 
+    /// The words for a process that has changed its user or has capabilities: its files in /proc are root's.
+    static func hidesFiles(_ pid: Int32) -> String {
+        "Process \(pid) does not show its open files: run the tool as root"
+    }
+
+    /// Returns whether there is a process that /proc does not show: hidepid (proc(5)) and security modules hide some.
+    static func isHidden(_ pid: Int32) -> Bool {
+        readSmallFile("/proc/\(pid)/stat") == nil && (kill(pid, 0) == 0 || errno != ESRCH)
+    }
+
     /// Returns whether a monitor's watchdog runs in the process; `false` if its threads are hidden.
     static func hasWatchdog(_ pid: Int32) -> Bool {
         RunningProcess.hasThread(named: Capabilities.watchdogThread, in: pid)

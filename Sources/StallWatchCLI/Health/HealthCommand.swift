@@ -104,7 +104,9 @@ enum HealthTarget: Equatable {
                 throw CommandFailure(.cannotTell, error.sentence)
             }
             let directory = "/proc/\(pid)"
-            guard let path = Self.pointer(in: directory) else { throw Self.noFile(pid) }
+            guard let path = Self.pointer(in: directory) else {
+                throw Self.noFile(pid, showsFiles: directoryEntries("\(directory)/fd") != nil)
+            }
             // The process may be in a container.
             return "\(directory)/root\(path)"
         }
@@ -141,8 +143,11 @@ enum HealthTarget: Equatable {
         return record
     }
 
-    private static func noFile(_ pid: Int32) -> CommandFailure {
-        CommandFailure(
+    static func noFile(_ pid: Int32, showsFiles: Bool) -> CommandFailure {
+        guard showsFiles else {
+            return CommandFailure(.cannotTell, InspectedProcess.hidesFiles(pid) + ", or give the health file's path.")
+        }
+        return CommandFailure(
             .cannotTell,
             InspectedProcess.hasWatchdog(pid)
                 ? "The monitor in process \(pid) writes no health file. Set configuration.health with a path in the program."

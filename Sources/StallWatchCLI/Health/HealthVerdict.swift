@@ -16,8 +16,10 @@ struct HealthVerdict: Equatable {
         case paused(ProcessPause)
         /// It has ended, or the machine has been restarted.
         case ended
-        /// It is in another namespace of process ids.
+        /// It is in another namespace of process ids, or /proc hides it.
         case hidden
+        /// It is in another namespace of process ids, and has written nothing since the tool's own began.
+        case before
         /// It is of another machine, whose monotonic clock is another one.
         case otherHost
         /// Another one than the process with this id, whose health file it shares.
@@ -48,6 +50,7 @@ struct HealthVerdict: Equatable {
                 "process \(pid) is frozen with its cgroup: thaw the cgroup, or unpause the container"
             case .other(let pid):
                 "another process has written the health file of process \(pid): give each program a file of its own"
+            case .before: "the record is older than this container, whose program may not have started yet"
             case .otherHost where abs(wallAge) > Self.longestAge(of: record):
                 "the record was written on another machine, "
                     + (wallAge < 0 ? "in the future: " : "\(wallAge.duration) ago: ")
@@ -87,7 +90,8 @@ extension HealthVerdict.Process {
     static func of(_ record: HealthRecord, at target: HealthTarget) -> Self {
         let process = record.process
         let own = ProcessIdentity.current()
-        if let bootID = process.bootID, let own, own.bootID != bootID {
+        // A given process is one of this machine; in a container of LXC or systemd-nspawn it sees another boot id.
+        if case .file = target, let bootID = process.bootID, let own, own.bootID != bootID {
             // A file that hosts share may be another host's.
             return process.hostname ?? ProcessIdentity.ownHost == ProcessIdentity.ownHost ? .ended : .otherHost
         }
@@ -95,12 +99,20 @@ extension HealthVerdict.Process {
         if case .process(let given) = target {
             pid = given
         } else if process.pidNamespace == nil || ProcessIdentity.ownPIDNamespace != process.pidNamespace {
-            return .hidden
+            let first = readSmallFile("/proc/1/stat").flatMap(ProcStat.init)
+            return first.map { isOlder(record, than: $0.startedAt) } ?? false ? .before : .hidden
         }
-        guard let running = ProcessIdentity(pid: pid) else { return .ended }
+        guard let running = ProcessIdentity(pid: pid) else { return InspectedProcess.isHidden(pid) ? .hidden : .ended }
         guard process.startTicks == nil || running.startTicks == process.startTicks else {
             return target == .process(pid) ? .other(pid) : .ended
         }
         return ProcessPause.of(pid).map { .paused($0) } ?? .running
+    }
+
+    /// Returns whether a record was written before a process began, in nanoseconds since the boot: a pod's folder
+    /// outlives its containers, and one that has just ended leaves a record that is not old.
+    static func isOlder(_ record: HealthRecord, than began: UInt64, now: ClockPair = ClockPair()) -> Bool {
+        let age = now.monotonic - min(record.checkedAtMonotonicMilliseconds &* 1_000_000, now.monotonic)
+        return age > now.boot - min(began, now.boot)
     }
 }

@@ -65,6 +65,9 @@ struct ControlClient {
             _ = try InspectedProcess.status(of: pid)
             let process = InspectedProcess(pid: pid)
             guard process.isMonitored else { throw process.notMonitored }
+            guard directoryEntries("/proc/\(pid)/fd") != nil else {
+                throw CommandFailure(.noPermission, InspectedProcess.hidesFiles(pid) + ".")
+            }
             throw CommandFailure(
                 .nothing,
                 "The monitor in process \(pid) has no control socket: set control = .socket(directory:) in its configuration."

@@ -72,6 +72,11 @@ import Testing
         let other = try HealthVerdict.Process.of(
             record(.ok) { ($0.process.bootID, $0.process.hostname) = ("earlier", "another-host") }, at: .file("health"))
         #expect(other == .otherHost)
+        // In a container of LXC or systemd-nspawn.
+        let inside = try HealthVerdict.Process.of(
+            record(.ok) { ($0.process.bootID, $0.process.hostname) = ("its-own", "container") },
+            at: .process(getpid()))
+        #expect(inside == .running)
     }
 
     @Test func `a record of another container is judged by its age`() throws {
@@ -114,6 +119,14 @@ import Testing
         process.kill()
         process.waitUntilExit()
         expect(try Tool.run(["health", "\(pid)"]), 2, errors: "Error: There is no process \(pid).\n")
+    }
+
+    @Test func `a process that hides its files may write one`() {
+        let sentence = HealthTarget.noFile(4_700, showsFiles: false).sentence
+        #expect(
+            sentence
+                == "Process 4700 does not show its open files: run the tool as root, or give the health file's path."
+        )
     }
 
     @Test func `JSON has the verdict and the record`() throws {
@@ -218,6 +231,15 @@ import Testing
         #expect(status(.stalled, checkedAt: 1, wallSeconds: 4) == 1)
     }
 
+    /// A pod's folder outlives its containers.
+    @Test func `a record may be older than the container`() {
+        let now = ClockPair(monotonic: { 101_000_000_000 }, boot: { 500_000_000_000 })
+        let second: UInt64 = 1_000_000_000
+        #expect(HealthVerdict.Process.isOlder(record(.ok), than: 500 * second, now: now))
+        #expect(!HealthVerdict.Process.isOlder(record(.ok), than: 498 * second, now: now))
+        #expect(!HealthVerdict.Process.isOlder(record(.ok, checkedAt: .max), than: 600 * second, now: now))
+    }
+
     @Test func `a record of the future is fresh`() {
         #expect(verdict(record(.ok), at: 99_999).status == 0)
     }
@@ -228,6 +250,7 @@ import Testing
             (.paused(.signal), "process 4700 is stopped by a signal: continue it with kill -CONT 4700"),
             (.paused(.debugger), "process 4700 is stopped by a debugger: let it continue"),
             (.paused(.frozen), "process 4700 is frozen with its cgroup: thaw the cgroup, or unpause the container"),
+            (.before, "the record is older than this container, whose program may not have started yet"),
             (
                 .other(12),
                 "another process has written the health file of process 12: give each program a file of its own"

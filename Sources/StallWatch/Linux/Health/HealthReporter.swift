@@ -82,7 +82,8 @@ final class HealthReporter: Sendable {
             let period = ServiceNotifier.watchdogPeriod(
                 microseconds: environment("WATCHDOG_USEC"), process: environment("WATCHDOG_PID"))
             let feed = ServiceFeed(period: period, interval: settings.nanoseconds)
-            return ServiceChannel(try ServiceNotifier(socket: socket), feed: feed)
+            let isMain = ServiceNotifier.isMain(["SYSTEMD_EXEC_PID", "WATCHDOG_PID"].map(environment))
+            return ServiceChannel(try ServiceNotifier(socket: socket), feed: feed, isMain: isMain)
         } catch {
             reporter.logNotice("the service manager is not notified", ["reason": error.description])
             return nil

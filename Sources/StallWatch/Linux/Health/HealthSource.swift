@@ -111,13 +111,15 @@ final class HealthSource: Sendable {
 
     static let maximumLoops = 64
 
-    /// Returns the state of a process with these loops; once it has been `ok`, a new loop without a first turn does not
-    /// matter, as it may be a queue that is never used.
+    /// Returns the state of a process with these loops.
+    ///
+    /// Once it has been `ok`, a new loop without a first turn does not matter, as it may be a queue that is never used. Nor
+    /// does it if no loop is watched, as between two jobs with a loop each: a supervisor would end the process.
     static func state(of loops: [LoopProgress], hasProgressed: Bool) -> HealthState {
         let states = Set(loops.map(\.state))
         if states.contains(.stalled) { return .stalled }
         if states.contains(.held) { return .held }
-        if states.isEmpty || states.contains(.starting) && !hasProgressed { return .starting }
+        if (states.isEmpty || states.contains(.starting)) && !hasProgressed { return .starting }
         return .ok
     }
 }

@@ -7,10 +7,13 @@ final class ServiceChannel: HealthChannel {
     let answerLimit: UInt64
     private let notifier: ServiceNotifier
     private var feed: ServiceFeed
+    private let isMain: Bool
 
-    init(_ notifier: ServiceNotifier, feed: ServiceFeed) {
+    /// `isMain`: whether the end of this process is the service's, and not that of a worker which inherited the socket.
+    init(_ notifier: ServiceNotifier, feed: ServiceFeed, isMain: Bool) {
         self.notifier = notifier
         self.feed = feed
+        self.isMain = isMain
         answerLimit = min(feed.period ?? .max, 1_000_000_000)
     }
 
@@ -24,8 +27,8 @@ final class ServiceChannel: HealthChannel {
     func nextCheck(at now: UInt64) -> UInt64 { feed.nextCheck(at: now) }
 
     func finish(_ record: HealthRecord) throws(StallWatchError) {
-        // A service that has never been ready has nothing to stop.
-        if feed.isReady { try send("STOPPING=1\nSTATUS=\(ServiceNotifier.statusLine(record.summary))") }
+        // A service that has never been ready has nothing to stop. For a worker's message systemd would end all of it.
+        if feed.isReady, isMain { try send("STOPPING=1\nSTATUS=\(ServiceNotifier.statusLine(record.summary))") }
     }
 
     private func send(_ message: String) throws(StallWatchError) {

@@ -50,7 +50,7 @@ import Testing
 
     @Test(
         arguments: [
-            ([], false, .starting), ([], true, .starting), ([.running], false, .ok), ([.starting], false, .starting),
+            ([], false, .starting), ([], true, .ok), ([.running], false, .ok), ([.starting], false, .starting),
             ([.running, .starting], false, .starting), ([.running, .starting], true, .ok), ([.starting], true, .ok),
             ([.running, .stalled], true, .stalled), ([.stalled, .held, .starting], false, .stalled),
             ([.running, .held], true, .held), ([.ended, .running], true, .ok), ([.ended], true, .ok),
