@@ -3,8 +3,9 @@
 /// A fingerprint depends on names, never on addresses or lines. So it is the same under ASLR, in every process, and
 /// after a rebuild that does not change the functions on the path. It ignores what such a rebuild may change:
 ///
-/// - *Compiler variants* of a function (specializations, merged functions, partial applications, C functions that the
-///   compiler split or cloned under a suffix such as `.cold` or `.constprop.0`): they depend on callers elsewhere.
+/// - *Compiler variants* of a function (specializations, merged functions, partial applications, functions of C and C++
+///   that the compiler split or cloned under a suffix such as `.cold` or `.constprop.0`): they depend on callers
+///   elsewhere.
 /// - *Compiler-generated frames* (reabstraction and dispatch thunks, protocol witnesses, outlined copies): the
 ///   optimizer adds and removes them freely.
 /// - *Inlined functions*: inlining depends on the optimizer, and knowledge of it depends on debug information.
@@ -72,7 +73,20 @@ package struct Fingerprint: Equatable {
         {
             name = String(name[..<dot])
         }
-        return name
+        return withoutClones(name)
+    }
+
+    /// Returns a C++ function's name without the words that the demangler makes of such suffixes:
+    /// `parse(char const*) [clone .isra.0] [clone .cold]`.
+    private static func withoutClones(_ name: String) -> String {
+        let separator = " [clone ."
+        guard name.utf8.last == UInt8(ascii: "]") else { return name }
+        let parts = name.split(separator: separator, omittingEmptySubsequences: false).map(String.init)
+        // Other clones, such as the body of a parallel loop, are code of their own.
+        let kept = parts.dropFirst().filter { part in
+            !cloneSuffixes.contains(String(part.prefix { $0 != "." && $0 != "]" }))
+        }
+        return kept.reduce(parts.first ?? name) { $0 + separator + $1 }
     }
 
     /// Returns the path that samples for more than half of the time share; without one, the path with the most time.

@@ -294,8 +294,8 @@ private struct CauseNames {
         guard share(where: { function($0) == blamed }) >= most else { return nil }
         let isCalleeClear = share { callee($0) == called } >= most
         // Callers outside of the loop's callout only started the loop.
-        let outer = longest.stack[(longest.index + 1)...].lazy.map { frames[$0] }
-            .prefix { StallReport.Callout(symbol: $0.symbol) == nil }
+        let callers = longest.stack[(longest.index + 1)...].map { frames[$0] }
+        let outer = callers[..<(callers.loopIndex ?? callers.endIndex)]
         let caller = outer.first { $0.isInApp && $0.isWritten && ![nil, blamed, "main"].contains($0.function) }
         let told = caller?.function.flatMap { $0.count <= longestCaller ? $0 : nil }
         return [isCalleeClear ? called : nil, blamed, told].compactMap(\.self).joined(separator: ", called by ")

@@ -169,7 +169,7 @@ extension StallReport {
     /// The app's innermost frame on a stack that has a name; `nil` if there is none.
     func frame(ofStack stack: Int?) -> Frame? {
         guard let stack, stacks.indices.contains(stack) else { return nil }
-        return provenFrames(ofStack: stack).first { $0.isInApp && $0.function != nil && $0.isWritten }
+        return provenFrames(ofStack: stack).first(where: \.isPlaceOfApp)
     }
 
     /// The app's frame in which the thread was for most of the time in which it was blocked; `nil` if that is not known.
@@ -178,7 +178,8 @@ extension StallReport {
         guard let cause, let longest = Self.largest(of: shares),
             longest.value * durationMilliseconds > cause.blockedMilliseconds / 2
         else { return nil }
-        return frame(ofStack: longest.key)
+        // Functions outside of the turn run the loop, and are on each of its stacks.
+        return provenFrames(ofStack: longest.key).turn.first(where: \.isPlaceOfApp)
     }
 
     /// The frames of the wait that the cause shows: of the largest stack that may be its; empty if there is none.
@@ -248,6 +249,8 @@ extension StallReport.Frame {
     /// Whether it is the C function of that name: libraries also have it under names that begin with underscores.
     fileprivate func isOfC(_ name: String) -> Bool { plainName.map { $0.drop { $0 == "_" } == name } ?? false }
 
+    fileprivate var isPlaceOfApp: Bool { isInApp && function != nil && isWritten }
+
     /// Whether the function may be in the source: it is neither a runtime frame nor made by the compiler.
     package var isWritten: Bool { isRuntimeFrame != true && compilerGenerated == nil }
 }
@@ -287,7 +290,7 @@ extension StallReport {
         guard shares.values.reduce(0, +) >= 0.5, let call = signal(in: frames) else { return nil }
         // A suspended function did not run.
         func isPlace(_ frame: Frame) -> Bool {
-            frame.isInApp && frame.isWritten && frame.function != nil && frame.kind != .asyncCaller
+            frame.isPlaceOfApp && frame.kind != .asyncCaller
         }
         return (frames[..<call].last(where: isPlace)?.place, frames[call...].first(where: isPlace)?.place)
     }
@@ -330,6 +333,33 @@ extension StallReport {
 
 extension StallReport.Frame {
     fileprivate var isWaitUntilExit: Bool { symbol?.hasPrefix("$s10Foundation7ProcessC13waitUntilExit") == true }
+}
+
+extension StallReport.Frame {
+    /// Whether it is a function of GLib, libuv, Qt, libevent or libev that runs a loop, which the app's `main` calls.
+    var runsLoop: Bool { symbol.map(Self.loops.contains) == true }
+
+    private static let loops: Set<String> = [
+        "g_main_context_dispatch", "g_main_context_iteration", "g_main_loop_run", "g_application_run", "uv_run",
+        "_ZN10QEventLoop4execE6QFlagsINS_17ProcessEventsFlagEE", "event_base_loop", "ev_run",
+    ]
+}
+
+extension [StallReport.Frame] {
+    /// The index of the frame that has called the turn's functions, of a stack from the innermost frame outward.
+    ///
+    /// `nil` if there is none.
+    var loopIndex: Int? {
+        // The app's code may run another loop, such as that of a dialog or of a call, and wait in it.
+        firstIndex { StallReport.Callout(symbol: $0.symbol) != nil } ?? lastIndex { $0.runsLoop }
+    }
+
+    /// The frames that the turn runs, and the async functions that wait for it: how the loop was reached has not
+    /// stalled.
+    package var turn: [StallReport.Frame] {
+        guard let loop = loopIndex else { return self }
+        return self[..<loop] + self[loop...].filter { $0.kind == .asyncCaller }
+    }
 }
 
 extension Collection<StallReport.Frame> {

@@ -23,8 +23,8 @@ extension StallReport {
     package static func blame(for frames: [Frame], images: [Image]) -> Blame {
         let proven = frames.filter { $0.isUncertain != true }
         let isCut = frames.last?.isUncertain == true
-        let blame = blame(onStack: turn(proven), images, isCut: isCut)
-        guard isCut, case .none = blame, case .culprit(let guess) = Self.blame(onStack: turn(frames), images) else {
+        let blame = blame(onStack: proven.turn, images, isCut: isCut)
+        guard isCut, case .none = blame, case .culprit(let guess) = Self.blame(onStack: frames.turn, images) else {
             return blame
         }
         return .none("the stack is a guess where unwind information is missing: \(guess.function) is likely")
@@ -71,21 +71,6 @@ extension StallReport {
         guard case .culprit(let culprit) = blame(for: frames, images: images) else { return nil }
         return culprit
     }
-
-    /// The frames that the turn runs: how the loop was reached has not stalled.
-    private static func turn(_ frames: [Frame]) -> [Frame] {
-        // The app's code may run another loop, such as that of a dialog or of a call, and wait in it.
-        let callout =
-            frames.firstIndex { Callout(symbol: $0.symbol) != nil }
-            ?? frames.lastIndex { $0.symbol.map(loops.contains) == true }
-        guard let callout else { return frames }
-        return frames[..<callout] + frames[callout...].filter { $0.kind == .asyncCaller }
-    }
-
-    /// The functions of GLib and libuv that run a loop, which the app's `main` calls.
-    private static let loops: Set<String> = [
-        "g_main_context_dispatch", "g_main_context_iteration", "g_main_loop_run", "g_application_run", "uv_run",
-    ]
 
     /// The modules of SwiftNIO that run an event loop and pass its events through a channel's pipeline.
     private static let eventLoopModules: Set<String> = ["NIOPosix", "NIOCore"]

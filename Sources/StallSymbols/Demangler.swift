@@ -4,7 +4,7 @@ import StallReports
 
 /// Converts symbols to the names in the source.
 enum Demangler {
-    /// The short form of a mangled Swift or C++ name; any other name as it is.
+    /// The short form of a mangled Swift, C++ or older Rust name; any other name as it is.
     ///
     /// Functions merged by the optimizer get one of their names after "merged", a top-level closure its module's.
     static func functionName(_ symbol: String) -> String {
@@ -14,7 +14,23 @@ enum Demangler {
         // The linker's and the code generator's additions come after a period, which no mangled name has.
         let mangled = symbol.utf8.prefix { $0 != UInt8(ascii: ".") }
         let isMerged = symbol.hasPrefix("$") && mangled.suffix(mergedOperator.count).elementsEqual(mergedOperator)
-        return isMerged ? "merged " + name : name
+        return isMerged ? "merged " + name : withoutHash(name, of: symbol)
+    }
+
+    /// Returns a Rust function's name without the hash at its end, which is another one in each version of its crate.
+    ///
+    /// Rust's older symbols are C++ names with a last part of 17 characters: `_ZN5notes4save17h0123456789abcdefE`.
+    private static func withoutHash(_ name: String, of symbol: String) -> String {
+        guard symbol.hasPrefix("_ZN"), symbol.containsBytes(of: "17h") else { return name }
+        let hash = name.utf8.suffix(19)
+        let digits = hash.dropFirst(3)
+        let isHexadecimal = digits.allSatisfy { byte in
+            UInt8(ascii: "0")...UInt8(ascii: "9") ~= byte || UInt8(ascii: "a")...UInt8(ascii: "f") ~= byte
+        }
+        guard hash.starts(with: "::h".utf8), isHexadecimal,
+            symbol.contains("17h" + String(decoding: digits, as: UTF8.self) + "E")
+        else { return name }
+        return String(name[..<hash.startIndex])
     }
 
     /// Returns the symbol of the coroutine that a function of GCC's runs: its parameter's type is named after it.

@@ -89,13 +89,23 @@ final class FunctionClassifier {
         return owner
     }
 
-    /// Returns whether the file is a header of the system, the compiler or the Swift toolchain.
+    /// Returns whether the file is a header of the system, of a compiler or of the Swift toolchain, or a source of
+    /// Rust's library.
     static func isOfSystem(_ file: String) -> Bool {
         // Not only at the beginning: a Swift SDK has a root of its own.
         file.hasPrefix("/usr/lib/") || file.containsBytes(of: "/usr/include/")
             || file.containsBytes(of: "/usr/local/include/") || file.containsBytes(of: "/lib/gcc/")
             || file.containsBytes(of: "/usr/lib/swift/")
             || file.containsBytes(of: "/usr/lib/swift_static/") || file.containsBytes(of: "/usr/lib/clang/")
+            || isOfCompiler(file)
+    }
+
+    private static func isOfCompiler(_ file: String) -> Bool {
+        // A C++ compiler of Nix, conda or a build tool has a root of its own, too.
+        if file.containsBytes(of: "/include/c++/") { return true }
+        // Where Rust's library was compiled, and where rustup puts its sources.
+        return file.hasPrefix("/rustc/") || file.hasPrefix("/rust/deps/")
+            || file.containsBytes(of: "/lib/rustlib/src/rust/")
     }
 }
 
@@ -141,10 +151,16 @@ enum PackageCheckout {
     /// The first has Git checkouts, the second has archives from a package registry (Workspace+Configuration.swift).
     private static let folders = ["/checkouts/", "/registry/downloads/"].map { Array($0.utf8) }
 
+    /// Returns whether Rust's package manager has fetched the source; its compiler runs in the dependency's folder.
+    private static func isOfCargo(_ path: String) -> Bool {
+        path.containsBytes(of: "cargo/registry/src/") || path.containsBytes(of: "cargo/git/checkouts/")
+    }
+
     /// Returns whether the source file at `path` belongs to a dependency.
     ///
     /// The compiler runs in the root package's directory. A folder of such a name around that is not the manager's.
     static func contains(_ path: String, compiledIn directory: String?) -> Bool {
+        if isOfCargo(path) { return true }
         let path = Array(path.utf8)
         let directory = directory.map { Array($0.utf8) + [UInt8(ascii: "/")] } ?? []
         return folders.contains { folder in

@@ -30,6 +30,10 @@ final class ImageSymbols {
             reasons.append(missing)
         }
         if triedNames, names == nil { reasons.append("no symbol table was found") }
+        // If lines were requested, that they are missing is the reason of both.
+        if debugInformation == nil, names?.isComplete == false {
+            reasons.append("only functions that it exports have names")
+        }
         return reasons.isEmpty ? nil : reasons.joined(separator: "; ")
     }
 

@@ -181,6 +181,30 @@ import Testing
             blockedMilliseconds: blocked, uncertaintyMilliseconds: 0, kernelShare: 0.6, systemCall: call, lock: lock)
     }
 
+    /// GTK's `App::run()` calls the loop, and no more.
+    @Test func `functions outside of the turn are not named`() throws {
+        func put(_ loop: String, into report: inout StallReport) {
+            report.frames.append(frame(loop))
+            report.stacks[0].insert(report.frames.count - 1, at: 2)
+        }
+        var computing = try report(cause(.cpu, onCPU: 1_000, blocked: 0))
+        let before = computing
+        put("g_main_loop_run", into: &computing)
+        computing.nameCause(since: before)
+        #expect(before.cause?.summary.contains("called by refresh()") == true)
+        #expect(computing.cause?.summary.contains("called by NoteStore.save(_:)") == true)
+        #expect(computing.cause?.summary.contains("refresh()") == false)
+
+        var waiting = try report(cause(.io, onCPU: 0, blocked: 500))
+        put("g_main_loop_run", into: &waiting)
+        #expect(waiting.longestWait?.function == "NoteStore.save(_:)")
+        waiting.stacks[0].remove(at: 1)
+        #expect(waiting.longestWait == nil)
+        // Another one waits for the turn, and does not call the loop.
+        waiting.frames[2].kind = .asyncCaller
+        #expect(waiting.longestWait?.function == "refresh()")
+    }
+
     @Test func `a wait until a process ends names the child`() throws {
         let inner = ["$s10Foundation7ProcessC13waitUntilExityyF"]
         var call = StallReport.SystemCall(number: 271, name: "ppoll")

@@ -197,7 +197,10 @@ import TestSupport
     }
 
     /// A GTK program's `main` runs the loop, and no more.
-    @Test(arguments: ["g_main_context_dispatch", "g_main_loop_run", "uv_run"])
+    @Test(arguments: [
+        "g_main_context_dispatch", "g_main_loop_run", "uv_run", "event_base_loop", "ev_run",
+        "_ZN10QEventLoop4execE6QFlagsINS_17ProcessEventsFlagEE",
+    ])
     func callersOfOtherLoopsAreNotBlamed(loop: String) {
         let run = frame(loop, isInApp: false, symbol: loop)
         #expect(culprit(of: [frame("gtk_css_parse", isInApp: false), run, frame("main", line: 1)]) == nil)

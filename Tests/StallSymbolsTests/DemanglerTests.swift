@@ -15,6 +15,8 @@ import Testing
         ("$s5notesySicfU0_yyXEfU_", "closure #1 in closure #2 in notes"),
         ("_ZN5notes5StoreC1Ev", "notes::Store::Store()"),
         ("_Z4saveRKSs", "save(std::string const&)"),
+        ("_ZN5notes5store4save17h0123456789abcdefE", "notes::store::save"),
+        ("_ZN5notes17h0123456789abcdeg4saveEv", "notes::h0123456789abcdeg::save()"),
         ("_ZN4mail5fetchEPZNS_5fetchEiE18_ZN4mail5fetchEi.Frame.actor", "mail::fetch(int)"),
         ("_ZN4mail5fetchEPZNS_5fetchEiE18_ZN4mail5fetchEi.Frame.actor.cold", "mail::fetch(int)"),
     ])

@@ -111,6 +111,16 @@ import Testing
         #expect(functions.owner(of: dependency) == .dependency)
     }
 
+    /// Cargo's compiler runs in the folder of the crate that it compiles.
+    @Test(arguments: [
+        "/data/cargo/registry/src/index-1949cf8c6b5b557f/serde-1.0.228",
+        "/usr/local/cargo/git/checkouts/serde-3c1f6a2b/9f1a2b3",
+    ])
+    func `a crate that Cargo has fetched is a dependency`(folder: String) {
+        let location = CodeLocation(symbol: "_ZN5serde4saveE", file: folder + "/src/lib.rs", directory: folder)
+        #expect(functions.owner(of: location) == .dependency)
+    }
+
     @Test func `code of a foreign library needs a known source`() {
         let settings = InAppSettings(includedModules: ["notes"])
         for symbol in ["deflate", "$s5other4saveyyF"] {
@@ -133,6 +143,10 @@ import Testing
         "/usr/include/stdlib.h", "/usr/local/include/a.hpp", "/usr/lib/gcc/a.h", "/opt/swift/usr/lib/swift/shims/a.h",
         "/opt/swift/usr/lib/swift_static/dispatch/a.h", "/opt/swift/usr/lib/clang/21/include/a.h",
         "/sdks/arm64/usr/include/stdlib.h", "/sdks/arm64/lib/gcc/aarch64-linux-gnu/16/../../../../include/c++/16/mutex",
+        "/nix/store/abc-gcc-14.3.0/include/c++/14.3.0/bits/stl_algo.h",
+        "/rustc/59807616e1fa2540724bfbac14d7976d7e4a3860/library/core/src/slice/sort.rs",
+        "/opt/rust/toolchains/stable/lib/rustlib/src/rust/library/core/src/slice/sort.rs",
+        "/rust/deps/addr2line-0.25.1/src/function.rs",
     ])
     func functionInSystemHeaderIsLibrary(file: String) {
         #expect(owner("atoi", file: file) == .library)

@@ -52,6 +52,16 @@ import Testing
         #expect(names() == ["save", "write"], "what was read is kept")
     }
 
+    /// Without a reason, a function without a name would not end the search for the culprit.
+    @Test func `a stripped image says why functions have no names`() throws {
+        let elf = SmallELF(dynamicSymbols: [.init(name: "main", address: 0x1000)])
+        let image = try image("stripped", elf)
+        try directory.write("stripped", elf.bytes)
+        let symbolicator = Symbolicator(.names)
+        #expect(symbolicator.lookUp(0x2000, in: image, deadline: .max).locations.last?.symbol == nil)
+        #expect(symbolicator.reason(for: image) == "only functions that it exports have names")
+    }
+
     /// Without it, a function without a name would not count as the app's.
     @Test func `the reason for missing lines stays when there are too many answers`() throws {
         let elf = SmallELF(symbols: [.init(name: "save", address: 0x1000, size: 0x8000)])

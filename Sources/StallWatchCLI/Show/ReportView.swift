@@ -48,7 +48,7 @@ struct ReportView {
             lines += paragraph(
                 report.cause?.kind == .deadlock
                     ? "Its end was not observed: a deadlock lasts until the process ends."
-                    : "Its end was not observed: the process died or was stopped, or the monitor was.")
+                    : "Its end was not observed: the process died or was stopped, or the monitor stopped or paused.")
         }
         return lines
     }
