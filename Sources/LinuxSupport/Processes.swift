@@ -52,7 +52,8 @@ package struct ProcessIdentity: Sendable, Hashable {
     /// Whether this process runs; `nil` of one on another host, of another boot or in another PID namespace, and if this
     /// process's own namespace is not known or not shown in /proc.
     package var isAlive: Bool? {
-        let here = ProcessIdentity(pid: pid, startTicks: startTicks)
+        // A report may have lost its host's name to a redaction: the boot's id is enough.
+        let here = ProcessIdentity(pid: pid, startTicks: startTicks, host: host.isEmpty ? "" : Self.ownHost)
         guard here == self, !bootID.isEmpty, !pidNamespace.isEmpty, showsOwnThreads else { return nil }
         return Self.stat(ofRunning: pid)?.startTicks == startTicks
     }

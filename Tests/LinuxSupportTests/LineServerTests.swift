@@ -120,6 +120,12 @@ import Testing
         #expect(found == period)
     }
 
+    @Test func `a worker that inherits the socket is not the service`() {
+        #expect(ServiceNotifier.isMain([nil, nil], own: 4_700) && ServiceNotifier.isMain(["4700", nil], own: 4_700))
+        #expect(!ServiceNotifier.isMain(["4700", nil], own: 4_701))
+        #expect(!ServiceNotifier.isMain([nil, "4700"], own: 4_701))
+    }
+
     @Test func `a status is one short line`() {
         #expect(ServiceNotifier.statusLine("a\nREADY=1\r\nb") == "a READY=1 b")
         let long = ServiceNotifier.statusLine(String(repeating: "ä", count: 600))

@@ -207,6 +207,8 @@ extension CountedStall {
 
 extension ReportSummary {
     /// Whether its process ran on this host since this boot, and has ended; of one in another PID namespace that is not
-    /// known, as of one whose report does not name its own.
-    var processIsGone: Bool { ProcessIdentity(process)?.isAlive == false }
+    /// known, as of one whose report does not name its own, and of one that /proc may hide.
+    var processIsGone: Bool {
+        ProcessIdentity(process)?.isAlive == false && !InspectedProcess.isHidden(process.pid)
+    }
 }

@@ -108,6 +108,12 @@ import TextOutput
         #expect(try !isGone())
         report.pidNamespace = readLink("/proc/self/ns/pid")
         #expect(try isGone())
+        report.hostname = ""
+        #expect(try isGone(), "a redaction may remove it")
+    }
+
+    @Test func `a process that runs or has ended is not hidden`() {
+        #expect(!InspectedProcess.isHidden(getpid()) && !InspectedProcess.isHidden(0x3f_ffff))
     }
 
     private func text(_ path: String) -> String { readSmallFile(path).map(firstLine) ?? "" }

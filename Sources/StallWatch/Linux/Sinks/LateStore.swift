@@ -1,3 +1,4 @@
+import Glibc
 import LinuxSupport
 import StallReports
 
@@ -6,7 +7,8 @@ enum FileCreation {
     /// The longest wait of the program's thread for the file system, in nanoseconds.
     static let patience: UInt64 = 2_000_000_000
 
-    /// Runs `body` on a thread of its own; returns `nil` if the file system has not answered in time.
+    /// Runs `body` on a thread of its own; returns `nil` if the file system has not answered in time, or if it is full:
+    /// neither lasts, and the monitor is for all of the program's life.
     static func inTime<Value: Sendable>(
         within patience: UInt64 = patience, _ body: @escaping @Sendable () throws(StallWatchError) -> Value
     ) throws(StallWatchError) -> Value? {
@@ -14,8 +16,12 @@ enum FileCreation {
         let call = try? LateCall<Answer>(name: "stallwatch-open") { _ in
             do throws(StallWatchError) { return .success(try body()) } catch { return .failure(error) }
         }
-        guard let call else { return try body() }
-        return try call.value(until: monotonicNow() &+ patience)?.get()
+        do throws(StallWatchError) {
+            guard let call else { return try body() }
+            return try call.value(until: monotonicNow() &+ patience)?.get()
+        } catch  where error.errno == ENOSPC || error.errno == EDQUOT {
+            return nil
+        }
     }
 
     /// Returns a file's place, whose directory is opened later if the file system has not answered in time.
@@ -24,7 +30,8 @@ enum FileCreation {
     }
 }
 
-/// A store on a file system that did not answer when the monitor was created: it is opened on the sink's own thread.
+/// A store on a file system that was full or did not answer when the monitor was created: it is opened on the sink's
+/// own thread.
 final class LateStore: Sink {
     private let open: () throws(StallWatchError) -> any Sink
     private var store: (any Sink)?

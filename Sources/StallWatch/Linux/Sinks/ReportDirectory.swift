@@ -183,9 +183,28 @@ extension ReportDirectory {
 
     /// Returns whether no monitor updates an ongoing report anymore.
     private func isGone(_ report: StallReport, _ name: String, among names: [String]) -> Bool {
-        let process = ProcessIdentity(report.process)
+        let process = process(of: report, among: names)
         // This process may have replaced its own program with execve(2), which keeps both pid and start time.
         return process == owner ? !OpenReports.contains(report.id) : isGone(process, name, among: names)
+    }
+
+    /// Returns the process of a report, with the host's name that its lock has: a redaction may have removed it.
+    private func process(of report: StallReport, among names: [String]) -> ProcessIdentity? {
+        guard let named = ProcessIdentity(report.process) else { return nil }
+        func isSame(_ other: ProcessIdentity) -> Bool {
+            other.pid == named.pid && other.startTicks == named.startTicks
+                && other.pidNamespace == named.pidNamespace && other.bootID == named.bootID
+        }
+        if isSame(owner) { return owner }
+        let locks = names.filter { $0.hasPrefix(".\(MonitorLock.fileName).") }
+        return locks.compactMap(Self.writer(of:)).first(where: isSame) ?? named
+    }
+
+    /// Returns the process that a temporary file's name identifies.
+    private static func writer(of name: String) -> ProcessIdentity? {
+        let stem = name.dropLast(temporarySuffix.count)
+        guard name.hasSuffix(temporarySuffix), let mark = stem.lastIndex(of: ".") else { return nil }
+        return ProcessIdentity(String(stem[mark...].dropFirst()))
     }
 
     private func isGone(_ process: ProcessIdentity?, _ name: String, among names: [String]) -> Bool {
@@ -198,10 +217,7 @@ extension ReportDirectory {
     }
 
     private func isLeftover(_ name: String, among names: [String]) -> Bool {
-        let stem = name.dropLast(Self.temporarySuffix.count)
-        guard name.hasPrefix(".stall-"), name.hasSuffix(Self.temporarySuffix), let mark = stem.lastIndex(of: "."),
-            let process = ProcessIdentity(String(stem[mark...].dropFirst()))
-        else { return false }
+        guard name.hasPrefix(".stall-"), let process = Self.writer(of: name) else { return false }
         return process != owner && isGone(process, name, among: names)
     }
 

@@ -1,3 +1,4 @@
+import Glibc
 import Testing
 import TestSupport
 
@@ -27,5 +28,16 @@ import TestSupport
         answers = true
         try store.receive(.init(ended: report))
         #expect(box.all == [report])
+    }
+
+    @Test func `a full disk refuses no monitor`() throws {
+        func opened(_ error: Int32) throws -> Bool? {
+            try FileCreation.inTime { () throws(StallWatchError) -> Bool in
+                throw StallWatchError(.unwritableReports, "it cannot be made", errno: error)
+            }
+        }
+        #expect(try opened(ENOSPC) == nil)
+        #expect(try opened(EDQUOT) == nil)
+        #expect(throws: StallWatchError.self) { try opened(EACCES) }
     }
 }

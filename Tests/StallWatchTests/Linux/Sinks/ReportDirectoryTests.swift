@@ -200,6 +200,26 @@ import TestSupport
         #expect(directory.recover().map(\.id) == [left.id])
     }
 
+    /// A redaction may remove it; the name of the lock still has it.
+    @Test func `a report without its host's name has its process`() throws {
+        let own = report()
+        let living = report(of: try parent)
+        let gone = report(of: ProcessIdentity(pid: 0x3f_ffff, startTicks: 1))
+        var container = report()
+        (container.process.pid, container.process.startTicks) = (1, 9)
+        container.process.pidNamespace = "pid:[4026532222]"
+        OpenReports.insert(own.id)
+        defer { OpenReports.remove(own.id) }
+        for var report in [own, living, gone, container] {
+            report.process.hostname = ""
+            try directory.write(report)
+        }
+        let process = ProcessIdentity(pid: 1, startTicks: 9, pidNamespace: "pid:[4026532222]")
+        let lock = ReportDirectory.temporaryName(for: MonitorLock.fileName, of: process)
+        try AtomicFile.write([], to: scratch.path(lock))
+        #expect(Set(directory.recover().map(\.id)) == [gone.id, container.id])
+    }
+
     /// Its process has another id there, or none; the lock of its monitor shows whether it runs.
     @Test func `a report of another PID namespace is open for a day where there is no lock`() throws {
         var report = report()
