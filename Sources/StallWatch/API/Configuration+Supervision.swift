@@ -66,7 +66,8 @@ extension StallMonitor.Configuration {
         ///
         /// `READY=1` is sent when all loops make progress for the first time. `WATCHDOG=1` follows every half of
         /// `WATCHDOG_USEC`, but only while all loops make progress. `STATUS=` has the sentence of a stall. `STOPPING=1` is
-        /// sent when the monitor stops. Set this to `false` in a program that sends these messages itself.
+        /// sent when the monitor of the service's main process stops. Set this to `false` in a program that sends these
+        /// messages itself.
         public var notifiesSystemd: Bool
 
         /// Creates a group of settings.

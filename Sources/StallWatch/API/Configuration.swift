@@ -72,9 +72,12 @@ extension StallMonitor {
 
         func check() throws(StallWatchError) {
             try Self.check(threshold)
-            if let saturationThreshold = detection.saturationThreshold { try Self.check(saturationThreshold) }
-            if let modeStarvation = detection.modeStarvation { try Self.check(modeStarvation.limit) }
-            if let pinnedThreshold = detection.pinnedThreshold { try Self.check(pinnedThreshold) }
+            for (name, duration) in [
+                ("saturationThreshold", detection.saturationThreshold), ("pinnedThreshold", detection.pinnedThreshold),
+                ("limit of modeStarvation", detection.modeStarvation?.limit),
+            ] {
+                if let duration { try Self.check(duration, name, orNil: true) }
+            }
             try escalation?.check()
             try health?.check()
             for output in outputs { try output.check(escalates: escalation != nil) }
@@ -83,10 +86,13 @@ extension StallMonitor {
                 "the limit is \(repeats.maximumReportsPerMinute) reports per minute: give a value from 1 to 10,000")
         }
 
-        static func check(_ threshold: Duration) throws(StallWatchError) {
+        static func check(
+            _ threshold: Duration, _ name: String = "threshold", orNil: Bool = false
+        ) throws(StallWatchError) {
             try require(
                 (minimumThreshold...maximumThreshold).contains(threshold),
-                "the threshold is \(threshold): give a value from 5 milliseconds to 24 hours")
+                "the \(name) is \(threshold): give a value from 5 milliseconds to 24 hours"
+                    + (orNil ? ", or nil to turn it off" : ""))
         }
 
         var logger: Logger? {

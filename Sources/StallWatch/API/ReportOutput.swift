@@ -34,7 +34,8 @@ public struct ReportOutput: Sendable {
     /// The file exists from the threshold on and is updated while the stall lasts. After a failed write the output
     /// retries after 1 second, then 2, 4 … and at last every 5 minutes. It logs the first failure only.
     ///
-    /// If the directory cannot be created or written to, ``StallMonitor/init(_:)`` throws.
+    /// If the directory cannot be created or written to, ``StallMonitor/init(_:)`` throws, unless the disk is
+    /// full.
     ///
     /// - Parameters:
     ///   - path: The directory. It is created if it does not exist, and stays the same wherever the program changes its
@@ -50,7 +51,7 @@ public struct ReportOutput: Sendable {
     ///
     /// `/dev/stdout`, `/dev/stderr` and the descriptors of `/dev/fd` and `/proc/self/fd` are written as by
     /// ``ndjson(descriptor:)``, without the limits. If the file cannot be written, or is a FIFO or another special file,
-    /// ``StallMonitor/init(_:)`` throws.
+    /// ``StallMonitor/init(_:)`` throws, unless the disk is full.
     ///
     /// - Parameters:
     ///   - path: The file, in a directory that stays the same. It is created if it does not exist. Several processes may
@@ -115,6 +116,9 @@ public struct ReportOutput: Sendable {
     public static func statistics(_ path: String) -> ReportOutput { ReportOutput(kind: .statistics(path)) }
 
     func check(escalates: Bool) throws(StallWatchError) {
+        if case .statistics(let path) = kind {
+            try require(path != "", "the path of the statistics is empty: name a file")
+        }
         guard case .terminationLog(let path) = kind else { return }
         try require(path != "", "the termination log's path is empty: name a file")
         try require(
@@ -140,8 +144,9 @@ public struct ReportOutput: Sendable {
         ///
         /// The names after `eventloop` are those of OpenTelemetry for Node.js. They describe the turns of an interval: of a
         /// run loop or a probe their durations, of other loops the times until heartbeats have run, which are sent only to a
-        /// loop that has work. Utilization is that of loops that report their turns. An interval ends when the watchdog next
-        /// polls the loops: a process without work is not woken, and its gauges keep their values until it has work again.
+        /// loop that has work. Utilization is that of loops that report their turns, with the turn in progress. An interval
+        /// ends when the watchdog next polls the loops: a process without work is not woken, and its gauges keep their values
+        /// until it has work again.
         ///
         /// A stall is counted once: when it is over, or when the next process finds its report abandoned. Each metric
         /// is created on first use and then kept. The number of metrics is the number of watched loops, times the few

@@ -43,6 +43,21 @@ import Testing
         #expect(error?.message.contains("5 milliseconds to 24 hours") == true)
     }
 
+    @Test(
+        arguments: [
+            (.init(saturationThreshold: .zero), "the saturationThreshold is 0.0 seconds: "),
+            (.init(pinnedThreshold: .zero), "the pinnedThreshold is 0.0 seconds: "),
+            (.init(modeStarvation: .init(limit: .zero)), "the limit of modeStarvation is 0.0 seconds: "),
+        ] as [(StallMonitor.Configuration.Detection, String)])
+    func `a refused duration is named, and how to turn it off`(
+        detection: StallMonitor.Configuration.Detection, words: String
+    ) {
+        let error = #expect(throws: StallWatchError.self) {
+            try StallMonitor.Configuration(outputs: [], detection: detection).check()
+        }
+        #expect(error?.message == words + "give a value from 5 milliseconds to 24 hours, or nil to turn it off")
+    }
+
     /// The app may change its directory, as a daemon does.
     @Test func `the place of an output is fixed when the monitor is made`() throws {
         let path = try #require(absolutePath("stalls"))
@@ -98,6 +113,11 @@ import Testing
         _ = try StallMonitor(configuration)
         configuration.outputs.append(.terminationLog(""))
         #expect(throws: StallWatchError.self) { try StallMonitor(configuration) }
+    }
+
+    @Test func `statistics need a file`() {
+        let error = #expect(throws: StallWatchError.self) { try StallMonitor(.init(outputs: [.statistics("")])) }
+        #expect(error?.message == "the path of the statistics is empty: name a file")
     }
 }
 
