@@ -4,11 +4,14 @@
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
 /// The size of a thread's stack, which may be too small by default: it loads the monitor and names functions.
 #define STACK_BYTES (2 << 20)
+/// The name of the product in Package.swift.
+#define LIBRARY_NAME "libStallWatchPreload.so"
 
 int cpreload_copy_variable(const char *name, char *to) {
   const char *value = getenv(name);
@@ -17,11 +20,30 @@ int cpreload_copy_variable(const char *name, char *to) {
   return 1;
 }
 
+static bool is_this_library(const char *path, size_t length) {
+  const size_t size = sizeof LIBRARY_NAME - 1;
+  if (length < size || memcmp(path + length - size, LIBRARY_NAME, size) != 0) return false;
+  return length == size || path[length - size - 1] == '/';
+}
+
 void cpreload_leave_environment(void) {
   const char *preloaded = getenv("LD_PRELOAD");
-  const char *others = preloaded ? strchr(preloaded, ':') : NULL;
-  if (others) setenv("LD_PRELOAD", others + 1, 1);
+  char *others = preloaded ? calloc(strlen(preloaded) + 2, 1) : NULL;
+  if (!others) return;
+  char *end = others;
+  // The separators of ld.so(8). A script may have put other libraries before this one.
+  for (const char *entry = preloaded; *entry;) {
+    size_t length = strcspn(entry, ": ");
+    if (length > 0 && !is_this_library(entry, length)) {
+      if (end != others) *end++ = ':';
+      memcpy(end, entry, length);
+      end += length;
+    }
+    entry += length + (entry[length] != 0);
+  }
+  if (end != others) setenv("LD_PRELOAD", others, 1);
   else unsetenv("LD_PRELOAD");
+  free(others);
 }
 
 int cpreload_start_thread(void *(*body)(void *)) {

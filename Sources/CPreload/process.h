@@ -11,7 +11,7 @@
 /// Returns whether it is set, not empty, and shorter than CPRELOAD_MAXIMUM_VALUE.
 int cpreload_copy_variable(const char *name, char *to);
 
-/// Removes this library, the first entry, from LD_PRELOAD for child processes. Call it before there are threads.
+/// Removes this library from LD_PRELOAD for child processes. Call it before there are threads.
 void cpreload_leave_environment(void);
 
 /// Starts a detached thread that runs none of the program's signal handlers, except those of crashes and of Swift's

@@ -49,7 +49,7 @@ enum Interruption {
     static func handle(with handler: @escaping @Sendable () -> Void) { state.withLock { $0.handler = handler } }
 
     /// Sends signals on to a process instead of ending, except those of the terminal, which it has received, too.
-    static func forward(to process: pid_t) { state.withLock { $0.receiver = process } }
+    static func forward(to process: pid_t?) { state.withLock { $0.receiver = process } }
 
     private static func waitForSignals() {
         var set = handledSignals()

@@ -5,7 +5,8 @@ public import Testing
 ///
 /// Create one with ``Testing/Trait/noStalls(over:on:baseline:sourceLocation:)`` or
 /// ``Testing/Trait/stallBudget(warn:fail:on:baseline:sourceLocation:)``. On a suite it applies to each of its tests, and a
-/// test's own trait replaces that of its suite. On other platforms than Linux it finds no stalls.
+/// test's own trait replaces that of its suite. Of two on one test the last one counts. On other
+/// platforms than Linux it finds no stalls.
 public struct StallTrait: TestTrait, SuiteTrait, TestScoping {
     fileprivate let check: StallCheck
 
@@ -39,8 +40,8 @@ extension Trait where Self == StallTrait {
     ///
     /// A stall belongs to the test whose function, or a closure in it, is on the stack, async callers included. A stall
     /// without a test on its stack belongs to the only test with such a trait that ran when it began. If several ran, it
-    /// is an issue of the run, and its text names them: run such tests one after another. So is one that a test has left
-    /// behind, if a closure of the test is on the stack.
+    /// is an issue of the run, and its text names them: run such tests one after another. So is one of several cases of a
+    /// test that ran then, and one that a test has left behind, if a closure of the test is on the stack.
     ///
     /// A loop with work gets an empty block up to four times per threshold, and each test costs some 100 microseconds. A
     /// test that takes longer than the threshold waits at its end until its stalls are reported: some milliseconds, and

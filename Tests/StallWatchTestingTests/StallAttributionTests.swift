@@ -1,4 +1,5 @@
 import LinuxSupport
+import Synchronization
 import TestSupport
 import Testing
 
@@ -174,6 +175,13 @@ import Testing
         let attribution = StallAttribution(report, among: [Self.candidate("FileTests.a()")] + Self.two)
         #expect(attribution.parts.isEmpty)
         #expect(attribution.unknown?.candidates == [0, 1])
+        let names = ["FileTests.a()", "FileTests.a()"]
+        #expect(
+            StallFinding.remark(onOneOf: names)
+                == "It belongs to one of the cases of FileTests.a() that ran then, but nothing shows to which: "
+                + "run them one after another to know.")
+        let two = StallFinding.remark(onOneOf: names + ["FileTests.b()"])
+        #expect(two.contains("one of the tests that ran then (FileTests.a(), FileTests.b()), but no stack shows"))
     }
 
     /// A heartbeat that is sent behind what the first test has left behind begins its turn in the second test.
@@ -359,6 +367,32 @@ import Testing
         while timer.end() == nil { nap() }
         #expect(timer.end()?.text == "hang")
         #expect(!reported.wait(until: monotonicNow()))
+    }
+}
+
+@Suite struct HangReportOrderTests {
+    @Test func `tests that hang at the same time are reported one after another`() throws {
+        let (begun, goOn, done) = (Semaphore(), Semaphore(), Semaphore())
+        let order = Mutex<[String]>([])
+        let first = try HangTimer(limit: 0) { _ in
+            begun.post()
+            goOn.wait(until: endOfPatience)
+            order.withLock { $0.append("first") }
+            return HangTimer.Hang(text: "first")
+        }
+        try #require(begun.wait(until: endOfPatience))
+        let second = try HangTimer(limit: 0) { _ in
+            order.withLock { $0.append("second") }
+            done.post()
+            return HangTimer.Hang(text: "second")
+        }
+        // The other one's thread has to come to its report meanwhile.
+        for _ in 0..<50 { nap() }
+        #expect(order.withLock { $0 }.isEmpty)
+        goOn.post()
+        try #require(done.wait(until: endOfPatience))
+        #expect(order.withLock { $0 } == ["first", "second"])
+        _ = (first.end(), second.end())
     }
 }
 

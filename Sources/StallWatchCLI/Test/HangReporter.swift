@@ -12,21 +12,26 @@ struct HangReporter {
 
     let requests: String
 
-    /// `now` is in monotonic nanoseconds; `nil` if no test process runs and no test has begun: a build is no hang.
+    /// `now` is in monotonic nanoseconds; `nil` if this is no hang.
     func text(of run: pid_t, _ progress: TestRun.Progress, into directory: String, at now: UInt64) -> String? {
-        let processes = RunningProcess.descendants(of: run, among: RunningProcess.all())
+        let all = RunningProcess.all()
+        // The command may be the test process itself.
+        let processes = all.filter { $0.id == run } + RunningProcess.descendants(of: run, among: all)
         let offering = processes.filter { access(request(of: $0.id), F_OK) == 0 }
-        guard !offering.isEmpty || progress.tests.hasBegun else { return nil }
+        guard Self.isHang(offering, among: processes, progress, at: bootTimeNow()) else { return nil }
         let quiet = now &- min(progress.clock.lastProgress, now)
         var lines = ["stallwatch: no progress for \(seconds(quiet))"]
         lines += progress.tests.running.map { test in
             "  \(test.name) has not finished after \(seconds(now &- min(test.began, now)))"
         }
+        let folder = Self.folder(directory, orElse: requests)
+        var hasReport = false
         for process in offering {
             lines.append("Process \(process.id), \(fileName(String(process.command.prefix { $0 != " " }))):")
             do throws(UnreadableReport) {
-                let report = try requestReport(process.id, quiet, directory)
+                let report = try requestReport(process.id, quiet, folder)
                 lines += HangText(report).lines.map { "  " + $0 }
+                hasReport = true
             } catch {
                 lines.append("  no stacks: \(error.reason)")
                 lines += threads(of: process.id)
@@ -34,16 +39,47 @@ struct HangReporter {
         }
         let others = processes.filter { process in !offering.contains(process) }
         if offering.isEmpty {
-            lines.append("No test process answers: its executable is static, or LD_PRELOAD has no effect on it.")
+            lines.append(
+                progress.tests.running.isEmpty
+                    ? "The tests that have begun have ended, and the command has not."
+                    : "No test process answers: its executable is static, or LD_PRELOAD has no effect on it.")
             for process in others { lines += ["Process \(process.id), \(process.command):"] + threads(of: process.id) }
         } else {
             let children = offering.flatMap { RunningProcess.descendants(of: $0.id, among: processes) }
             for process in others where children.contains(process) {
                 lines.append("Child process \(process.id): \(process.command), \(Self.state(process.state))")
             }
-            lines.append("Reports: stallwatch show --all \(directory.shellWord)")
+            if hasReport {
+                lines.append(
+                    folder == directory
+                        ? "Reports: stallwatch show --all \(directory.shellWord)"
+                        : "No report is kept, because \(directory) cannot be written.")
+            }
         }
         return lines.map { $0.printable + "\n" }.joined()
+    }
+
+    /// Returns the folder of the reports: without one that can be written there would be no stacks.
+    static func folder(_ directory: String, orElse other: String) -> String {
+        do throws(CommandFailure) {
+            try ReportOutput(directory).checkWritable()
+            return directory
+        } catch {
+            return other
+        }
+    }
+
+    /// Whether a run without progress is a hang: a test runs, or nothing does after the tests.
+    ///
+    /// What is built before the tests, between or after them is none. Neither are test processes that began less than
+    /// the limit ago: they may print nothing, as after a long build. `now` is in nanoseconds of CLOCK_BOOTTIME.
+    static func isHang(
+        _ offering: [RunningProcess], among all: [RunningProcess], _ progress: TestRun.Progress, at now: UInt64
+    ) -> Bool {
+        let tick = 1_000_000_000 / UInt64(max(sysconf(Int32(_SC_CLK_TCK)), 1))
+        let isOld = offering.contains { now &- min($0.startTicks &* tick, now) >= progress.clock.limit }
+        if isOld || !progress.tests.running.isEmpty { return true }
+        return offering.isEmpty && progress.tests.hasBegun && !all.contains { $0.state == "R" }
     }
 
     private func request(of process: pid_t) -> String { "\(requests)/ask.\(process)" }
@@ -61,6 +97,7 @@ struct HangReporter {
         let deadline = monotonicNow() &+ Self.longestAnswer
         while access(answer, F_OK) != 0 {
             guard monotonicNow() < deadline else { throw UnreadableReport("the process does not answer") }
+            guard Self.hasReader(fifo) else { throw UnreadableReport("the process has just ended") }
             nap()
         }
         let words = firstLine(readSmallFile(answer) ?? "").split(separator: " ", maxSplits: 1)
@@ -72,6 +109,13 @@ struct HangReporter {
         } catch {
             throw UnreadableReport("\(words[1]) cannot be read: \(error)")
         }
+    }
+
+    /// Whether a process reads from a FIFO that is open for writing.
+    static func hasReader(_ fifo: Int32) -> Bool {
+        // Without one, poll(2) reports POLLERR, whatever it is asked for.
+        var end = pollfd(fd: fifo, events: 0, revents: 0)
+        return poll(&end, 1, 0) != 1
     }
 
     private func threads(of process: pid_t) -> [String] {

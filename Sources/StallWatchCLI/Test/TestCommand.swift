@@ -10,11 +10,11 @@ struct TestCommand: ParsableCommand {
         discussion: """
             The tests need no change. When the command has printed nothing for the time in --after, the tool prints the tests \
             that have not finished, what each thread waits for, who holds the locks, and the child processes, and writes a \
-            report with all stacks. Then the tests go on, or end with --fail. It does not count as a hang that nothing is \
-            printed before any test process runs, as in a build.
+            report with all stacks. Then the tests go on, or end with --fail. A build that prints nothing, before or after tests, \
+            is no hang.
 
-            The tool loads a small library into the test processes that the package manager builds (LD_PRELOAD), and into no \
-            other program; only a request loads the monitor. Static executables cannot be asked: of these it prints what the \
+            The tool loads a small library (LD_PRELOAD), which does nothing but in the test processes that the package manager \
+            builds; only a request loads the monitor. Static executables cannot be asked: of these it prints what the \
             kernel shows. The output goes through pipes, so the command does not see a terminal.
 
             --pool 1 lets one task of each priority run at a time, as on a machine with one processor, where a task that blocks \
@@ -105,6 +105,7 @@ struct TestCommand: ParsableCommand {
             if let status = run.waitForEndOrHang() { return status }
             let directory = try ReportOutput(output).path + "/hang-\(hangs + 1)-\(getpid())"
             guard let text = reporter.text(of: run.id, run.current, into: directory, at: monotonicNow()) else {
+                run.goOn()
                 continue
             }
             hangs += 1

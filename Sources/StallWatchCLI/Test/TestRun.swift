@@ -49,8 +49,15 @@ final class TestRun: Sendable {
         while true {
             let due = progress.withLock { $0.clock.nextDecision(after: monotonicNow()) }
             if ended.wait(until: due) {
-                let deadline = monotonicNow() &+ Self.longestRest
-                for _ in 0..<2 { outputsEnded.wait(until: deadline) }
+                // Without the rest that a reader, such as a pager, has not taken yet, the result would be missing.
+                var deadline = monotonicNow() &+ Self.longestRest
+                for _ in 0..<2 {
+                    while !outputsEnded.wait(until: deadline), current.clock.isHeld {
+                        // Signals end the tool now: the command has ended.
+                        Interruption.forward(to: nil)
+                        deadline = monotonicNow() &+ Self.longestRest
+                    }
+                }
                 return status.withLock { $0 } ?? EXIT_FAILURE
             }
             if progress.withLock({ $0.clock.isDue(at: monotonicNow()) }) { return nil }
@@ -68,6 +75,9 @@ final class TestRun: Sendable {
             kill(process.id, SIGKILL)
         }
     }
+
+    /// Begins another time without progress, because this one was no hang.
+    func goOn() { progress.withLock { $0.clock.markProgress(at: monotonicNow()) } }
 
     private func waitForEnd() {
         var raw: Int32 = 0
@@ -88,6 +98,7 @@ final class TestRun: Sendable {
             let count = read(from, &buffer, buffer.count)
             if count < 0, errno == EINTR { continue }
             guard count > 0 else { return }
+            progress.withLock { $0.clock.hold() }
             // If the reader is gone, the tests go on.
             _ = writeAll(Array(buffer[..<count]), to: to, waitingForReader: true)
             let time = monotonicNow()
@@ -101,6 +112,7 @@ final class TestRun: Sendable {
                 }
             }
             progress.withLock { progress in
+                progress.clock.release()
                 progress.clock.markProgress(at: time)
                 for line in lines { progress.tests.read(line, at: time) }
             }
@@ -161,6 +173,7 @@ struct TestProgress: Equatable {
     private(set) var hasBegun = false
 
     mutating func read(_ line: some StringProtocol, at time: UInt64) {
+        if Self.endsAll(line) { running.removeAll() }
         guard let (name, isBegin) = Self.event(line) else { return }
         if isBegin {
             hasBegun = true
@@ -168,6 +181,13 @@ struct TestProgress: Equatable {
         } else if let index = running.firstIndex(where: { $0.name == name }) {
             running.remove(at: index)
         }
+    }
+
+    /// Whether no earlier test runs: another test process begins, or one has crashed, whose tests have no last line.
+    private static func endsAll(_ line: some StringProtocol) -> Bool {
+        line.hasSuffix(" Test run started.") || line.hasPrefix("Test Suite 'All tests' started")
+            || line.hasPrefix("Test Suite 'Selected tests' started")
+            || line.hasPrefix("error: ") && line.contains("xited with unexpected signal code")
     }
 
     private static func event(_ line: some StringProtocol) -> (name: String, isBegin: Bool)? {
@@ -183,7 +203,7 @@ struct TestProgress: Equatable {
         }
         guard !text.hasPrefix("run "), !text.hasPrefix("case "), !text.hasPrefix("Suite ") else { return nil }
         if text.hasSuffix(" started.") { return (String(text.dropLast(" started.".count)), true) }
-        for word in [" passed after ", " failed after ", " skipped"] {
+        for word in [" passed after ", " failed after ", " was cancelled after ", " skipped"] {
             if let range = text.ranges(of: word).last { return (name(String(text[..<range.lowerBound])), false) }
         }
         return nil
@@ -203,11 +223,19 @@ struct HangClock {
     let limit: UInt64
     private(set) var lastProgress: UInt64
     private var isReported = false
+    /// How many writes wait for the reader of the output: while one does, the tests are not to blame.
+    private var writes = 0
 
     init(limit: UInt64, now: UInt64) {
         self.limit = limit
         lastProgress = now
     }
+
+    var isHeld: Bool { writes > 0 }
+
+    mutating func hold() { writes += 1 }
+
+    mutating func release() { writes -= 1 }
 
     mutating func markProgress(at time: UInt64) {
         lastProgress = time
@@ -216,11 +244,11 @@ struct HangClock {
 
     /// When to decide next, in monotonic nanoseconds; after a report, a limit away.
     func nextDecision(after now: UInt64) -> UInt64 {
-        isReported ? now &+ limit : max(lastProgress &+ limit, now)
+        isReported || isHeld ? now &+ limit : max(lastProgress &+ limit, now)
     }
 
     mutating func isDue(at now: UInt64) -> Bool {
-        guard !isReported, now &- min(lastProgress, now) >= limit else { return false }
+        guard !isReported, !isHeld, now &- min(lastProgress, now) >= limit else { return false }
         isReported = true
         return true
     }

@@ -60,6 +60,9 @@ final class HangTimer: Sendable {
         var json: String?
     }
 
+    /// One report at a time: those of tests that wait for the same one would capture the same threads at once.
+    private static let reporting = Mutex<Void>(())
+
     private let hasEnded = Semaphore()
     private let hang = Mutex<Hang?>(nil)
 
@@ -68,8 +71,12 @@ final class HangTimer: Sendable {
         let began = monotonicNow()
         try WorkerThread(name: "stallwatch-hang") { [self] in
             guard !hasEnded.wait(until: began &+ limit) else { return }
-            let found = report(began)
-            hang.withLock { $0 = found }
+            Self.reporting.withLock { _ in
+                // The test may have ended during the report of another one.
+                guard !hasEnded.wait(until: began &+ limit) else { return }
+                let found = report(began)
+                hang.withLock { $0 = found }
+            }
         }.detach()
     }
 

@@ -42,10 +42,16 @@ struct StallFinding: Sendable {
     /// Called on a thread of the monitor, where no test is current. Swift Testing then records it once for the run and once
     /// for each group of `.serialized` tests that runs at this time.
     func recordForRun(tests: [String], elsewhere location: SourceLocation?) {
-        let names = Set(tests).sorted().joined(separator: ", ")
-        recordForRun(
-            "It belongs to one of the tests that ran then (\(names)), but no stack shows to which: run them one after "
-                + "another to know.", elsewhere: location)
+        recordForRun(Self.remark(onOneOf: tests), elsewhere: location)
+    }
+
+    static func remark(onOneOf tests: [String]) -> String {
+        let names = Set(tests).sorted()
+        let which =
+            names.count == 1
+            ? "one of the cases of \(names[0]) that ran then, but nothing"
+            : "one of the tests that ran then (\(names.joined(separator: ", "))), but no stack"
+        return "It belongs to \(which) shows to which: run them one after another to know."
     }
 
     /// Records the stall as an issue of the test run: the check of its test had ended before the stall had.

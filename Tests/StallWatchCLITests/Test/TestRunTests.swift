@@ -62,6 +62,16 @@ import Testing
         #expect(due(&clock, at: [189, 190]) == [190])
     }
 
+    @Test func `while the reader of the output takes nothing, there is no hang`() {
+        var clock = HangClock(limit: 30, now: 100)
+        clock.hold()
+        #expect(due(&clock, at: [130, 500]).isEmpty)
+        #expect(clock.isHeld && clock.nextDecision(after: 500) == 530)
+        clock.release()
+        clock.markProgress(at: 510)
+        #expect(due(&clock, at: [539, 540]) == [540])
+    }
+
     @Test func `a decision that comes late is due at once`() {
         let clock = HangClock(limit: 30, now: 100)
         #expect(clock.nextDecision(after: 400) == 400)
@@ -84,6 +94,19 @@ import Testing
         #expect(running(began + ["✘ Test load() recorded an issue at NoteTests.swift:7:9: boom"]) == ["load()"])
         #expect(running(began + ["✔ Test run with 1 test in 1 suite passed after 0.1 seconds."]) == ["load()"])
         #expect(running(["➜ Test load() skipped."]).isEmpty)
+        #expect(running(began + ["➜ Test load() was cancelled after 0.001 seconds: \"no network\""]).isEmpty)
+    }
+
+    @Test func `tests of a process that has crashed do not run`() {
+        let began = ["Test Case 'NoteTests.testLoad' started at 2026-11-23 18:00:00.000", "◇ Test load() started."]
+        for line in [
+            "◇ Test run started.", "Test Suite 'All tests' started at 2026-11-23 18:00:00.000",
+            "Test Suite 'Selected tests' started at 2026-11-23 18:00:00.000",
+            "error: Exited with unexpected signal code 4", "error: Process 'x' exited with unexpected signal code 4",
+        ] {
+            #expect(running(began + [line]).isEmpty, "\(line)")
+        }
+        #expect(running(began + ["the server exited with unexpected signal code 4"]).count == 2)
     }
 
     @Test func `a test with arguments is one test`() {
