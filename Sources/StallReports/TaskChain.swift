@@ -46,9 +46,9 @@ package struct TaskChain: Sendable, Equatable {
             case .pool: end = .pool
             case .task: next = task.target
             case .group:
-                let members = task.target.flatMap { children[$0] } ?? []
-                if members.count > 1 { choices.append(tasks.count - 1) }
-                next = list.awaited(among: members)?.id
+                // Also with one known child: others may not be in the list.
+                choices.append(tasks.count - 1)
+                next = list.awaited(among: task.target.flatMap { children[$0] } ?? [])?.id
             case .executor: end = list.executor(of: task)?.thread.map(End.thread) ?? .executor
             }
         }

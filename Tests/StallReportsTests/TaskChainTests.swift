@@ -41,10 +41,10 @@ import Testing
         let found = chain([task(1, .task, 2), task(2, .task, 3), task(3, .task, 2)])
         #expect(found.ids == [1, 2, 3])
         #expect(found.end == .circle)
-        #expect(chain([task(1, .group, 5), task(2, .task, 1, group: 5)]).end == .circle)
     }
 
-    @Test func `a circle through one of several children is not certain`() {
+    @Test func `a circle through a group is not certain`() {
+        #expect(chain([task(1, .group, 5), task(2, .task, 1, group: 5)]).end == .unknown)
         let found = chain([task(1, .group, 5), task(2, .task, 1, group: 5), task(3, .sleep, group: 5)])
         #expect(found.ids == [1, 2])
         #expect(found.end == .unknown)
