@@ -355,7 +355,7 @@ extension StallReport.LockOwner {
     var wasMostlyBlocked: Bool { time.map { $0.blockedMilliseconds > $0.observedMilliseconds / 2 } ?? false }
 
     /// Whether the thread was on a CPU for most of the observed time, whatever it did at the last look.
-    var wasMostlyComputing: Bool { time.map { $0.onCPUMilliseconds > $0.observedMilliseconds / 2 } ?? false }
+    package var wasMostlyComputing: Bool { time.map { $0.onCPUMilliseconds > $0.observedMilliseconds / 2 } ?? false }
 
     /// What the thread did, as a phrase that follows its name: `is running`, `waits for the mutex`.
     package var doing: String {

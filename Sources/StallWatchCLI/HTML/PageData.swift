@@ -140,10 +140,7 @@ struct PageData {
             let source = report.frame(of: owner).flatMap { excerpts.number(of: $0.file, $0.line) }
             return [
                 "thread": .optional(owner.thread.id), "name": .optional(owner.thread.name),
-                "node": node(owner.stack, of: report), "isRunning": .bool(owner.isRunning),
-                "call": .optional(owner.systemCall?.description),
-                "waitsFor": .optional(owner.waitsFor?.named(owner.waitsForLabel)),
-                "starved": .optional(owner.isStarved ? owner.doing : nil),
+                "node": node(owner.stack, of: report), "doing": .string(owner.doing),
                 "source": source.map(JSONValue.int) ?? .null,
             ]
         }

@@ -203,7 +203,8 @@ struct ReportView {
 
     func words(for owner: StallReport.LockOwner) -> String {
         let call = owner.systemCall.map { ", which is in \($0)" } ?? ""
-        let doing = owner.isStarved || owner.isRunning ? ", which \(owner.doing)" : call
+        let isMeasured = owner.isStarved || owner.isRunning || owner.wasMostlyComputing
+        let doing = isMeasured ? ", which \(owner.doing)" : call
         let address = owner.waitsForAddress.map { " at \($0)" } ?? ""
         let wait = owner.waitsFor.map { ", and waits for \($0.named(owner.waitsForLabel))\(address)" } ?? ""
         return report.loop.name(of: owner.thread) + doing + wait

@@ -152,6 +152,20 @@ import Testing
         #expect(text.contains("  The threads wait in a cycle: \(words).\n"), "\(text)")
     }
 
+    @Test func `an owner that computed is said so, whatever it was in at the last look`() throws {
+        let scratch = try TemporaryDirectory()
+        let fixture = ReportFixture(number: 1)
+        let time = #""time": { "observedMilliseconds": 400, "onCPUMilliseconds": 380, "runQueueMilliseconds": 0 }"#
+        let json = fixture.json.replacing(#""isRunning": false,"#, with: #""isRunning": false, \#(time),"#)
+        try #require(json != fixture.json)
+        try scratch.write(fixture.fileName, json)
+        let words = "which was on a CPU for 380 of 400 ms"
+        #expect(try Tool.run(["show", ".", "--all"], in: scratch).output.contains(words))
+        _ = try Tool.run(["html", ".", "--output", "page.html"], in: scratch)
+        let page = try String(contentsOfFile: scratch.path + "/page.html", encoding: .utf8)
+        #expect(page.contains(#""doing":"was on a CPU for 380 of 400 ms""#))
+    }
+
     @Test func `a report without processes has no such part`() throws {
         let scratch = try TemporaryDirectory()
         try scratch.write([ReportFixture(number: 1)])

@@ -99,11 +99,9 @@ const foldedStack = (words, node, isOpen = false) => node === null ? element("p"
 const lockTitle = (lock) => [lock.kind, lock.function && "in " + lock.function].filter(Boolean).join(" ");
 
 function ownerText(owner) {
-  const doing = owner.starved ? owner.starved : owner.waitsFor ? "waits for " + owner.waitsFor : owner.call ? "is in " + owner.call
-    : owner.isRunning ? "is running" : "is blocked";
   const own = owner.node === null ? undefined : framesOf(owner.node).find((frame) => data.functions.isInApp[data.frames.function[frame]]);
   const place = own === undefined ? "" : ", in " + text(data.functions.name[data.frames.function[own]]) + " (" + placeOf(own)[0] + ")";
-  return "held by thread " + owner.thread + (owner.name ? " “" + owner.name + "”" : "") + ", which " + doing + place;
+  return "held by thread " + owner.thread + (owner.name ? " “" + owner.name + "”" : "") + ", which " + owner.doing + place;
 }
 
 function lockChain(stall) {
