@@ -73,16 +73,22 @@ extension Outcome {
         if unavailable != nil { return .notAvailable }
         if notCounted != nil { return .notCounted }
         let result = expected.map(judge) ?? judgeQuiet()
-        return result == .wrongCause && wasShortOfCPU ? .inconclusive : result
+        return wasShortOfCPU(result) ? .inconclusive : result
     }
 
-    /// Whether other programs kept the main thread from stalling as intended: the report says so, and by the kernel's count
-    /// the thread was ready to run for half of the stall.
-    private var wasShortOfCPU: Bool {
+    /// Whether other programs kept the main thread from stalling as intended.
+    ///
+    /// The report says so, and by the kernel's count the thread was ready to run for half of the stall. Near the half it
+    /// names the other cause, and has no advice for it.
+    private func wasShortOfCPU(_ result: ScenarioResult) -> Bool {
         guard let expected, !expected.isShortOfCPU, expected.loop == "main", let injected = injectedMilliseconds else {
             return false
         }
-        return own?.cause == "cpuContention" && runnableMilliseconds >= injected / 2
+        return switch result {
+        case .wrongCause: own?.cause == "cpuContention" && runnableMilliseconds >= injected / 2
+        case .wrongAdvice: own?.cause == expected.cause && runnableMilliseconds >= injected * 0.45
+        default: false
+        }
     }
 
     private func judge(by expected: ExpectedReport) -> ScenarioResult {

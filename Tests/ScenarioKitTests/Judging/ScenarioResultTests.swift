@@ -72,6 +72,8 @@ extension Outcome {
         // The thread was ready to run without a CPU for half of the stall, or for less.
         ({ ($0.reports[0].cause, $0.runnableMilliseconds) = ("cpuContention", 250) }, .inconclusive),
         ({ ($0.reports[0].cause, $0.runnableMilliseconds) = ("cpuContention", 249) }, .wrongCause),
+        ({ ($0.reports[0].advice, $0.runnableMilliseconds) = (ExpectedReport.noAdvice, 225) }, .inconclusive),
+        ({ ($0.reports[0].advice, $0.runnableMilliseconds) = (ExpectedReport.noAdvice, 224) }, .wrongAdvice),
         ({ $0.unavailable = "there is no library" }, .notAvailable), ({ $0.hasFailed = true }, .noResult),
     ]
 
