@@ -39,8 +39,14 @@ import TestSupport
         watchdog.add(monitors)
         let capture = ThreadCapture(engine: try CUnwindEngine(), policy: CapturePolicy(mayUsePtrace: true))
         let transfer = OneShotTransfer(capture)
+        // A monitor has threads that rest meanwhile: they show that a watchdog which waits for the process's memory, as for
+        // munmap(2), is not a stopped process.
+        let isOver = Semaphore()
+        let resting = try WorkerThread(name: "test-rest") { isOver.wait(until: endOfPatience) }
         let thread = try WorkerThread(name: "test-dog") { transfer.take().map(watchdog.run) }
         defer {
+            isOver.post()
+            resting.join()
             watchdog.stop()
             thread.join()
             files?.rewind()
