@@ -50,9 +50,12 @@ bool clinux_say(const char *line, size_t length) {
       now.st_ino != standard_error.st_ino)
     return false;
   struct pollfd place = {.fd = STDERR_FILENO, .events = POLLOUT};
-  sigset_t sent[2], before, pending;
+  sigset_t sent[2], before, pending, stop;
   sigpending(&pending);
-  pthread_sigmask(SIG_BLOCK, NULL, &before);
+  // Blocked, it stops no background program that writes to its terminal (termios(3), TOSTOP).
+  sigemptyset(&stop);
+  sigaddset(&stop, SIGTTOU);
+  pthread_sigmask(SIG_BLOCK, &stop, &before);
   for (int index = 0; index < 2; index++) {
     sigemptyset(&sent[index]);
     sigaddset(&sent[index], signals_of_writes[index]);

@@ -34,15 +34,21 @@ static int runs_tests(void) {
   return (size > 7 && !strcmp(name + size - 7, ".xctest")) || !strcmp(name, "swiftpm-testing-helper");
 }
 
+/// NULL until the monitor is loaded.
+static dump_function *dump;
+
 /// Loads the monitor. RTLD_DEEPBIND: if the tests link StallWatch themselves, each copy keeps to its own functions.
-static dump_function *load(char *reason, size_t size) {
+static void load(char *reason, size_t size) {
+  if (gettid() != getpid() && cpreload_needs_main_thread()) {
+    snprintf(reason, size, "it has loaded libdispatch, without Foundation, after its start");
+    return;
+  }
   void *handle = dlopen(library, RTLD_NOW | RTLD_LOCAL | RTLD_DEEPBIND);
-  dump_function *dump = handle ? (dump_function *)dlsym(handle, "stallwatch_dump_hang") : NULL;
+  dump = handle ? (dump_function *)dlsym(handle, "stallwatch_dump_hang") : NULL;
   if (!dump) {
     const char *error = dlerror();
     snprintf(reason, size, "%s", error ? error : "the library has no function stallwatch_dump_hang");
   }
-  return dump;
 }
 
 /// Writes the answer under another name first, so that no reader sees a part of it.
@@ -64,7 +70,6 @@ static void *serve(void *context) {
   // Open for writing, too: otherwise each request would end with an end of file.
   int fifo = mkfifo(path, 0600) == 0 ? open(path, O_RDWR | O_CLOEXEC) : -1;
   if (fifo < 0) return NULL;
-  dump_function *dump = NULL;
   for (;;) {
     char request[PATH_MAX + 32], text[PATH_MAX + 32], *directory;
     ssize_t count = read(fifo, request, sizeof request - 1);
@@ -73,7 +78,7 @@ static void *serve(void *context) {
     request[count] = 0;
     request[strcspn(request, "\n")] = 0;
     uint64_t milliseconds = strtoull(request, &directory, 10);
-    if (!dump) dump = load(text, sizeof text);
+    if (!dump) load(text, sizeof text);
     int status = dump ? dump(milliseconds, directory + (*directory == ' '), text, sizeof text) : 1;
     answer(status, text);
   }
@@ -95,5 +100,7 @@ __attribute__((constructor)) static void offer_dumps(void) {
             program_invocation_short_name);
   }
   unsetenv(CPRELOAD_POOL);
+  char reason[256];
+  if (cpreload_needs_main_thread()) load(reason, sizeof reason);
   cpreload_start_thread(serve);
 }

@@ -1,6 +1,7 @@
 #define _GNU_SOURCE
 #include "process.h"
 
+#include <dlfcn.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -44,6 +45,16 @@ void cpreload_leave_environment(void) {
   if (end != others) setenv("LD_PRELOAD", others, 1);
   else unsetenv("LD_PRELOAD");
   free(others);
+}
+
+bool cpreload_is_loaded(const char *name) {
+  void *handle = dlopen(name, RTLD_LAZY | RTLD_NOLOAD);
+  if (handle) dlclose(handle);
+  return handle != NULL;
+}
+
+bool cpreload_needs_main_thread(void) {
+  return cpreload_is_loaded("libdispatch.so") && !cpreload_is_loaded("libFoundation.so");
 }
 
 int cpreload_start_thread(void *(*body)(void *)) {

@@ -36,6 +36,8 @@
 #define SOON_INTERVAL 100000000
 #define LATE 150
 #define LATE_INTERVAL 999999999
+/// The least time between two looks, in nanoseconds.
+#define LEAST_INTERVAL 1000000
 #define TEXT_BYTES 1024
 
 /// The functions of the agent: see startRun.swift.
@@ -64,19 +66,13 @@ static pthread_mutex_t work = PTHREAD_MUTEX_INITIALIZER;
 static _Thread_local bool holds_work;
 /// What the thread has done, protected by `work`.
 static struct agent agent;
-static bool is_started, is_glib_watched;
+static bool is_agent_loaded, is_started, is_glib_watched;
 /// A reason for having no reports, and what the monitor has found, for the end of the program; empty if there is none.
 static char notice[TEXT_BYTES], summary[TEXT_BYTES];
 /// Posted when the program ends, and when the monitor has stopped.
 static sem_t is_ending, has_finished;
 /// The thread that ends the program.
 static pid_t ending_thread;
-
-static bool is_loaded(const char *name) {
-  void *handle = dlopen(name, RTLD_LAZY | RTLD_NOLOAD);
-  if (handle) dlclose(handle);
-  return handle != NULL;
-}
 
 /// Counts the libraries that have been loaded since the program started.
 static int count_loads(struct dl_phdr_info *info, size_t size, void *count) {
@@ -111,7 +107,7 @@ static void restore_crash_handlers(const struct sigaction *before) {
 
 /// Loads the agent. Returns whether it has all functions; else `notice` says why not.
 static bool load_agent(void) {
-  bool has_swift = is_loaded("libswiftCore.so");
+  bool has_swift = cpreload_is_loaded("libswiftCore.so");
   int flags = RTLD_NOW | RTLD_LOCAL;
   // In a Swift program, modules of the agent may be in the program's libraries, too, in other versions: each copy keeps to
   // its own functions. But what one allocator has allocated must not be freed by another one, and the sanitizers, which
@@ -132,7 +128,8 @@ static bool load_agent(void) {
   *(void **)&agent.finish = dlsym(handle, "stallwatch_run_finish");
   *(void **)&agent.begin_turn = dlsym(handle, "stallwatch_begin_turn");
   *(void **)&agent.end_turn = dlsym(handle, "stallwatch_end_turn");
-  if (agent.start && agent.watch_glib && agent.finish && agent.begin_turn && agent.end_turn) return true;
+  is_agent_loaded = agent.start && agent.watch_glib && agent.finish && agent.begin_turn && agent.end_turn;
+  if (is_agent_loaded) return true;
   snprintf(notice, sizeof notice, "the monitor could not be used: its library is of another version than the tool");
   return false;
 }
@@ -140,7 +137,12 @@ static bool load_agent(void) {
 /// Loads and starts the monitor, unless it runs. Returns whether it runs.
 static bool start_monitor(int watched) {
   if (is_started) return true;
-  if (!load_agent()) return false;
+  if (!is_agent_loaded && cpreload_needs_main_thread()) {
+    // Or there is a reason already, from the start.
+    if (!*notice) snprintf(notice, sizeof notice, "it is not watched: it loads libdispatch, without Foundation, later");
+    return false;
+  }
+  if (!is_agent_loaded && !load_agent()) return false;
   is_started = agent.start(threshold, watched, output, notice, sizeof notice) == 0;
   return is_started;
 }
@@ -160,7 +162,7 @@ static bool start_watching_glib(void) {
 static bool look(void) {
   int main_loops = loops & (CPRELOAD_LOOP_RUN_LOOP | CPRELOAD_LOOP_MAIN_QUEUE);
   // Once the agent is loaded, its own libraries are no sign of a main queue.
-  if (main_loops && !is_started && is_loaded("libdispatch.so") && !start_monitor(main_loops)) return false;
+  if (main_loops && !is_started && cpreload_is_loaded("libdispatch.so") && !start_monitor(main_loops)) return false;
   if (!(loops & CPRELOAD_LOOP_GLIB)) return !is_started;
   if (is_glib_watched) {
     if (cpreload_glib_is_watched()) return true;
@@ -216,6 +218,8 @@ static void *watch(void *context) {
     }
     long interval = is_glib_watched || count >= LATE ? LATE_INTERVAL : count >= SOON ? SOON_INTERVAL : FIRST_INTERVAL;
     if (wait_for(&is_ending, goes_on ? (uint64_t)interval : 0)) break;
+    // By a clock that the program's user makes stand or go slowly (faketime(1)), no wait lasts.
+    usleep(LEAST_INTERVAL / 1000);
   }
   finish();
   return NULL;
@@ -231,8 +235,9 @@ static void after_fork(void) {
   holds_work = false;
 }
 
-/// No thread of the monitor exists in the child.
+/// No thread of the monitor exists in the child, whose id may be the parent's: each PID namespace has a process 1.
 static void after_fork_in_child(void) {
+  watched_process = 0;
   cpreload_forget_glib();
   after_fork();
 }
@@ -248,12 +253,18 @@ static void say(const char *text) {
   char line[2 * TEXT_BYTES];
   int length = snprintf(line, sizeof line, "stallwatch: %.100s: %s\n", program_invocation_short_name, text);
   if (length < 0 || (size_t)length >= sizeof line) return;
+  // A program's or a folder's name may have any character: a terminal would obey some.
+  for (int index = 0; index < length - 1; index++) {
+    if ((unsigned char)line[index] < ' ' || line[index] == 0x7f) line[index] = '?';
+  }
   // Neither a reader that has gone nor one that does not read may end or hold the program.
   struct pollfd place = {.fd = STDERR_FILENO, .events = POLLOUT};
   sigset_t fatal, before, pending;
   sigemptyset(&fatal);
   sigaddset(&fatal, SIGPIPE);
   sigaddset(&fatal, SIGXFSZ);
+  // Blocked, it stops no background program that writes to its terminal (termios(3), TOSTOP).
+  sigaddset(&fatal, SIGTTOU);
   sigpending(&pending);
   pthread_sigmask(SIG_BLOCK, &fatal, &before);
   if (poll(&place, 1, LONGEST_WAIT_FOR_READER) == 1) {
@@ -313,7 +324,10 @@ __attribute__((constructor)) static void begin(void) {
     unsetenv(CPRELOAD_RUN_SETTINGS);
   }
   has_standard_error = fstat(STDERR_FILENO, &standard_error) == 0;
+  // This is the main thread.
+  if (cpreload_needs_main_thread()) load_agent();
   if (pthread_atfork(before_fork, after_fork, after_fork_in_child) != 0) return;
   if (sem_init(&is_ending, 0, 0) != 0 || sem_init(&has_finished, 0, 0) != 0) return;
   if (cpreload_start_thread(watch) == 0) watched_process = getpid();
+  else say("it is not watched: the system refuses it another thread");
 }

@@ -1,4 +1,6 @@
 import Foundation
+import Glibc
+import LinuxSupport
 import Testing
 import TestSupport
 
@@ -107,6 +109,139 @@ import TestSupport
                 == "stallwatch: becomes-daemon: it goes on as a daemon, in a child process, which is not watched: "
                 + "let it run in the foreground\n")
         #expect(try run([program], options: ["--quiet"]).errors.isEmpty)
+    }
+
+    @Test func `a terminal obeys nothing in the name of a program`() throws {
+        let output = try run([try compile("a\u{1b}[2J\nb", "return daemon(1, 1);")])
+        #expect(output.errors.hasPrefix("stallwatch: a?[2J?b: it goes on as a daemon, "), "\(output.errors)")
+    }
+
+    @Test(.needsGLib) func `a folder whose name is not UTF-8 receives the reports`() throws {
+        let start = "d=$(printf 'caf\\351') && mkdir $d && cd $d && exec \"$0\" run --threshold 150ms -- \"$1\" stall"
+        let output = try Command(
+            program: "/bin/sh",
+            arguments: ["-c", start, try Command.product("stallwatch"), try RunProgram.glib.path()],
+            directory: directory.path
+        ).run()
+        #expect(output.status == 7, "\(output.text)")
+        let folder = pathText([0x63, 0x61, 0x66, 0xe9])
+        #expect((directoryEntries(directory.path) ?? []).map(\.name).filter { !$0.hasPrefix(".") } == [folder])
+        let names = (directoryEntries(directory.path(folder) + "/stalls") ?? []).map(\.name)
+        #expect(names.count(where: StallReport.isFileName) == 1, "\(names)")
+    }
+
+    @Test func `STALLWATCH_REPORTS may name a folder that is not UTF-8`() throws {
+        let start = "STALLWATCH_REPORTS=$(printf 'caf\\351') exec \"$0\" stalls elsewhere 50 1 150 150"
+        try Command(
+            program: "/bin/sh", arguments: ["-c", start, try Command.product("stallwatch-test-host")],
+            directory: directory.path
+        ).succeed()
+        let names = (directoryEntries(directory.path) ?? []).map(\.name).filter { !$0.hasPrefix(".") }
+        #expect(names == [pathText([0x63, 0x61, 0x66, 0xe9])])
+    }
+
+    /// The process that `run` starts and its child are process 1, each in a PID namespace of its own.
+    @Test func `a child with its parent's process id ends at once`() throws {
+        let namespace = ["--pid", "--fork", "--kill-child", "--mount-proc"]
+        let unshare = try #require(Command.find("unshare"))
+        guard try Command(program: unshare, arguments: namespace + ["true"]).run().status == 0 else {
+            return notRun("namespaces are refused")
+        }
+        let program = try compile(
+            "sandbox",
+            """
+            int unshare(int); int waitpid(int, int *, int); void exit(int); long time(long *);
+            int status = 0; long begun = time(0);
+            if (unshare(0x20000000) != 0) return 77;
+            if (fork() == 0) exit(getpid() == 1 ? 3 : 4);
+            waitpid(-1, &status, 0);
+            return time(0) - begun > 3 ? 5 : status >> 8;
+            """)
+        let output = try Command(
+            program: unshare, arguments: namespace + [try Command.product("stallwatch"), "run", "--", program],
+            directory: directory.path
+        ).run()
+        #expect(output.status == 3, "\(output.text)")
+    }
+
+    /// A thread with this policy can start none, as one beyond a limit on threads.
+    @Test func `a program that may have no other thread says that it is not watched`() throws {
+        let times = ["--sched-runtime", "5000000", "--sched-deadline", "10000000", "--sched-period", "10000000"]
+        let deadline = ["-d"] + times + ["0"]
+        guard let chrt = Command.find("chrt"), let nothing = Command.find("true"),
+            try Command(program: chrt, arguments: deadline + [nothing]).run().status == 0
+        else { return notRun("SCHED_DEADLINE is refused") }
+        let words = [try Command.product("stallwatch"), "run", "--", try compile("plain", "return 3;")]
+        let output = try Command(program: chrt, arguments: deadline + words, directory: directory.path).run()
+        #expect(output.status == 3)
+        #expect(output.errors == "stallwatch: plain: it is not watched: the system refuses it another thread\n")
+    }
+
+    /// faketime(1) may make it stand.
+    @Test func `a monotonic clock that stands costs no CPU time`() throws {
+        let source = try directory.write(
+            "clock.c",
+            """
+            #define _GNU_SOURCE
+            #include <sys/syscall.h>
+            #include <time.h>
+            #include <unistd.h>
+            int clock_gettime(clockid_t clock, struct timespec *time) {
+              static struct timespec first;
+              if (clock != CLOCK_MONOTONIC) return (int)syscall(SYS_clock_gettime, clock, time);
+              if (first.tv_sec == 0) syscall(SYS_clock_gettime, clock, &first);
+              *time = first;
+              return 0;
+            }
+            """)
+        let library = directory.path("libclock.so")
+        let clang = try #require(Command.find("clang"))
+        try Command(program: clang, arguments: ["-shared", "-fPIC", source, "-o", library]).succeed()
+        let program = try compile("waits", "long clock(void); usleep(1500000); return clock() > 400000 ? 9 : 3;")
+        let output = try Command(
+            program: try Command.product("stallwatch"), arguments: ["run", "--", program],
+            environment: ["LD_PRELOAD": library], directory: directory.path
+        ).run()
+        #expect(output.status == 3, "\(output.text)")
+    }
+
+    /// Foundation, which comes with the monitor, initializes libdispatch anew, for the thread that loads it.
+    @Test func `a program without Foundation keeps its main queue`() throws {
+        let source = try directory.write(
+            "queue.swift",
+            """
+            import Dispatch
+            import Glibc
+            @inline(never) func waitOnTheMainQueue() { usleep(400_000) }
+            DispatchQueue.main.asyncAfter(deadline: .now() + 1) { waitOnTheMainQueue() }
+            DispatchQueue.main.asyncAfter(deadline: .now() + 2) { exit(7) }
+            dispatchMain()
+            """)
+        let program = directory.path("queue")
+        try Command(
+            program: try #require(Command.find("swiftc")),
+            arguments: ["-Onone", "-swift-version", "6", source, "-o", program]
+        ).succeed()
+        for _ in 0..<4 {
+            let output = try run([program])
+            #expect(output.status == 7, "\(output.text)")
+        }
+    }
+
+    /// `stty tostop` stops a background program that writes.
+    @Test func `a line for a terminal stops no background program`() throws {
+        guard let script = Command.find("script"), Command.find("stty") != nil else {
+            return notRun("script or stty is not installed")
+        }
+        let program = try compile("becomes-daemon", "return daemon(1, 1);")
+        let words = "'\(try Command.product("stallwatch"))' run --output '\(reports)' -- '\(program)'"
+        // A stopped job keeps the shell waiting no longer: its status has the signal's number then.
+        let shell = "stty tostop; set -m; \(words) & wait $!; echo $? >'\(directory.path("status"))'"
+        let file = try directory.write("shell", shell)
+        try Command(
+            program: script, arguments: ["-qec", "bash '\(file)'", "/dev/null"], directory: directory.path, timeout: 30
+        ).succeed()
+        #expect(try String(contentsOfFile: directory.path("status"), encoding: .utf8) == "0\n")
     }
 
     /// It would end by SIGPIPE, and lose what its stdio has not written yet.
