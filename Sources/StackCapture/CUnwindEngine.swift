@@ -57,6 +57,13 @@ package final class CUnwindEngine: CaptureEngine {
         _ = cunwind_request_short_slice()
     }
 
+    /// Does something that may make a thread of the app: that one inherits how the kernel runs the calling thread.
+    package static func makingThreads(_ body: () -> Void) {
+        cunwind_suspend_short_slice(true)
+        defer { cunwind_suspend_short_slice(false) }
+        body()
+    }
+
     /// Returns whether a debugger traces a thread of this process, and not the helper of a capture.
     package static func isDebugged(thread: Int32) -> Bool {
         let tracer = cunwind_tracer(thread)

@@ -45,13 +45,27 @@ static bool read_scheduling(const char *path, scheduling *own) {
   return true;
 }
 
-bool cunwind_request_short_slice(void) {
-  // By default a timed wait may end 50 us late (prctl(2), PR_SET_TIMERSLACK).
-  prctl(PR_SET_TIMERSLACK, 1ul, 0, 0, 0);
-  scheduling own = {.size = sizeof own, .runtime = SLICE_NANOSECONDS};
+/// What the calling thread has asked for.
+static _Thread_local bool has_short_slice, is_punctual;
+
+// 0 stands for the kernel's own.
+static bool set_slice(uint64_t nanoseconds) {
+  scheduling own = {.size = sizeof own, .runtime = nanoseconds};
   if (!read_scheduling(OWN_STAT, &own) || (own.policy != SCHED_OTHER && own.policy != SCHED_BATCH)) return false;
   if (cunwind_call_is_deadly(CUNWIND_CALL_SET_SCHEDULING)) return false;
   return cunwind_raw(SYS_sched_setattr, 0, (long)&own, 0, 0, 0, 0) == 0;
+}
+
+bool cunwind_request_short_slice(void) {
+  // By default a timed wait may end 50 us late (prctl(2), PR_SET_TIMERSLACK).
+  is_punctual = prctl(PR_SET_TIMERSLACK, 1ul, 0, 0, 0) == 0;
+  return has_short_slice = set_slice(SLICE_NANOSECONDS);
+}
+
+void cunwind_suspend_short_slice(bool is_suspended) {
+  // A slack of 0 stands for the one that the thread began with.
+  if (is_punctual) prctl(PR_SET_TIMERSLACK, is_suspended ? 0ul : 1ul, 0, 0, 0);
+  if (has_short_slice) set_slice(is_suspended ? 0 : SLICE_NANOSECONDS);
 }
 
 // ---- What the helper needs -------------------------------------------------------------------------------------------

@@ -304,6 +304,10 @@ bool cunwind_engine_image(const cunwind_engine *_Nonnull engine, size_t index, c
 /// the thread runs like any other. Under a seccomp filter a child process tries the call first.
 bool cunwind_request_short_slice(void);
 
+/// Gives the calling thread its own slice and timer slack back, or again those that it has asked for: a thread that it
+/// makes inherits them, and so does each thread and process that this one makes.
+void cunwind_suspend_short_slice(bool is_suspended);
+
 /// The most bytes of .debug_frame that are kept, of all images (2 MiB). A step reads a part of each entry: 0.2 ms for all.
 #define CUNWIND_MAX_DEBUG_FRAME_BYTES (2 * 1024 * 1024)
 

@@ -7,6 +7,7 @@
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/utsname.h>
@@ -23,7 +24,8 @@ typedef struct scheduling {
 } scheduling;
 
 typedef struct run {
-  scheduling before, after;
+  scheduling before, made, after;
+  int slack_before, slack_made, slack_after;
   bool is_told, was_taken;
 } run;
 
@@ -44,13 +46,26 @@ static bool tell(scheduling *told) {
   return true;
 }
 
+static void *inherit(void *context) {
+  run *run = context;
+  run->is_told = tell(&run->made) && run->is_told;
+  run->slack_made = prctl(PR_GET_TIMERSLACK);
+  return NULL;
+}
+
 static void *ask(void *context) {
   run *run = context;
   struct sched_param none = {0};
   if (sched_setscheduler(0, SCHED_BATCH, &none) < 0 || setpriority(PRIO_PROCESS, 0, NICE) < 0) return NULL;
   run->is_told = tell(&run->before);
+  run->slack_before = prctl(PR_GET_TIMERSLACK);
   run->was_taken = cunwind_request_short_slice();
+  cunwind_suspend_short_slice(true);
+  pthread_t made;
+  if (pthread_create(&made, NULL, inherit, run) == 0) pthread_join(made, NULL);
+  cunwind_suspend_short_slice(false);
   run->is_told = tell(&run->after) && run->is_told;
+  run->slack_after = prctl(PR_GET_TIMERSLACK);
   return NULL;
 }
 
@@ -71,6 +86,8 @@ void cunwind_check_short_slice(int unused) {
   EXPECT(run.is_told && run.was_taken);
   EXPECT(run.before.slice_nanoseconds > run.after.slice_nanoseconds && run.after.slice_nanoseconds == 500000);
   EXPECT(run.after.nice == NICE && run.after.policy == run.before.policy);
+  EXPECT(run.made.slice_nanoseconds == run.before.slice_nanoseconds && run.made.nice == NICE);
+  EXPECT(run.slack_made == run.slack_before && run.slack_before > 1 && run.slack_after == 1);
 }
 
 static void ask_under_filter(int error) {

@@ -1,5 +1,6 @@
 import StallReports
 import LinuxSupport
+import StackCapture
 internal import CLinux
 import Dispatch
 import Glibc
@@ -231,7 +232,7 @@ extension LoopSource where Self == HeartbeatSource {
         let queue = DispatchQueue.global(qos: quality)
         let idle = GlobalQueueIdleCheck(queue)
         return HeartbeatSource(kind: .globalQueue, isServed: true, idle: idle) { item in
-            queue.async(execute: item)
+            CUnwindEngine.makingThreads { queue.async(execute: item) }
             idle.confirm()
         }
     }
@@ -244,12 +245,14 @@ extension LoopSource where Self == HeartbeatSource {
         let pools = TaskPools([.high, .medium])
         return HeartbeatSource(kind: .cooperativePool, idle: pools) { item in
             let sent = TaskPools.Sent(pools.all.count, item)
-            for (priority, idle) in pools.all {
-                idle.pending.wrappingAdd(1, ordering: .relaxed)
-                Task.detached(name: HeartbeatSource.taskName, priority: priority) {
-                    idle.pending.wrappingSubtract(1, ordering: .relaxed)
-                    idle.confirm()
-                    sent.hasRun()
+            CUnwindEngine.makingThreads {
+                for (priority, idle) in pools.all {
+                    idle.pending.wrappingAdd(1, ordering: .relaxed)
+                    Task.detached(name: HeartbeatSource.taskName, priority: priority) {
+                        idle.pending.wrappingSubtract(1, ordering: .relaxed)
+                        idle.confirm()
+                        sent.hasRun()
+                    }
                 }
             }
         }
