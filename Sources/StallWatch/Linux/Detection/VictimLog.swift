@@ -27,6 +27,8 @@ struct VictimLog {
         var items: Int?
         /// The address of the main queue's oldest item, 0 for none.
         var firstItem: UInt64 = 0
+        /// Whether there were more items than are read.
+        var isCut = false
         var operations = OperationsInFlight()
         /// Why something is missing.
         var missing: [String] = []
@@ -36,6 +38,7 @@ struct VictimLog {
     private var timers: [DueTimer]?
     private var items: Int?
     private var firstItem: UInt64 = 0
+    private var isCut = false
     /// How many items the looks found for the first time.
     private var arrivals: [(time: UInt64, count: Int)] = []
 
@@ -50,7 +53,7 @@ struct VictimLog {
         if isLess { arrivals = [] }
         let new = isLess ? now : now - before
         if new > 0 { arrivals.append((look.time, new)) }
-        (items, firstItem) = (now, look.firstItem)
+        (items, firstItem, isCut) = (now, look.firstItem, look.isCut)
     }
 
     var dueTimers: [DueTimer] { timers ?? [] }
@@ -79,7 +82,7 @@ struct VictimLog {
         victims.operationNames = operations.names.isEmpty ? nil : operations.names
         var missing = timers == nil ? last.missing : last.missing.filter { $0 != Self.changing }
         if timers?.count == RunLoopLayout.maximumTimers { missing.append("more timers than could be read") }
-        if items ?? 0 >= QueueItems.maximumItems { missing.append("more items of the main queue than were counted") }
+        if isCut { missing.append("more items of the main queue than were counted") }
         victims.missing = missing.isEmpty ? nil : missing
         return victims
     }
@@ -147,8 +150,10 @@ struct VictimReader {
             }
         }
         if readsMainQueue {
-            // The monitors' own items are not the app's.
-            let items = QueueItems.ofMainQueue(memory)
+            let all = QueueItems.ofMainQueue(memory)
+            look.isCut = all.map { $0.count >= QueueItems.maximumItems } ?? false
+            // No code of the program is left to run in some; the monitors' own are not the app's.
+            let items = all?.filter { !DispatchLayout.isSpent($0, memory) }
             look.items = items.map { max($0.count - HeartbeatSource.pendingOnMainQueue, 0) }
             look.firstItem = items?.first ?? 0
             if items == nil { look.missing.append("the items of the main queue: \(unknown("libdispatch"))") }

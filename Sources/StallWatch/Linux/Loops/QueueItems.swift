@@ -26,10 +26,11 @@ struct QueueItems: Equatable, Sendable {
         DispatchLayout.label(of: $0, GuardedMemory()) == mainLabel ? $0 : nil
     }
 
-    /// Returns the items that wait in the main queue, at most ``maximumItems``, without those in which no code of the program
-    /// is left to run; `nil` if they cannot be read.
+    /// Returns the items that wait in the main queue, at most ``maximumItems``; `nil` if they cannot be read.
+    ///
+    /// In some no code of the program is left to run: ``DispatchLayout/isSpent(_:ofType:_:)``.
     static func ofMainQueue(_ memory: any MemoryReading) -> [UInt64]? {
-        mainQueue.flatMap { learned?.items(of: $0, memory) }?.filter { !DispatchLayout.isSpent($0, memory) }
+        mainQueue.flatMap { learned?.items(of: $0, memory) }
     }
 
     /// Returns the items that wait in a queue, the oldest first and at most ``maximumItems``; `nil` if they do not end with the

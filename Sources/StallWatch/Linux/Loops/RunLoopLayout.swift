@@ -26,8 +26,10 @@ struct RunLoopLayout: Equatable, Sendable {
     /// The first word of each timer.
     private var type: UInt64 = 0
 
-    /// The most timers that are read: some 400 µs.
+    /// The most timers that are due of those that are read: some 400 µs.
     static let maximumTimers = 1_024
+    /// The most timers whose callouts go on, one within the other, which are read beside these.
+    private static let mostFiring = 8
     /// The number of words in which something is searched: more than a run loop, a mode and a timer have.
     private static let searchedWords = 24
     private static let arrayWords = 8
@@ -48,10 +50,10 @@ struct RunLoopLayout: Equatable, Sendable {
         guard array != 0 else { return [] }
         guard let words = memory.words(at: array, count: Self.arrayWords) else { return nil }
         guard words[count] > 0 else { return [] }
-        let read = Int(min(words[count], UInt64(Self.maximumTimers)))
+        let read = Int(min(words[count], UInt64(Self.maximumTimers + Self.mostFiring)))
         guard let items = Self.items(words[deque], read, memory) else { return nil }
         var due: [DueTimer] = []
-        for item in items {
+        for item in items where due.count < Self.maximumTimers {
             guard let timer = memory.words(at: item, count: timerWords), timer[0] == type, timer[runLoop] == loop else {
                 return nil
             }

@@ -62,6 +62,17 @@ import Testing
         #expect(victims.mainQueueItems == 60 && victims.longestItemWaitMilliseconds == 1_000)
     }
 
+    /// The monitor's own item and spent ones are among those that are read.
+    @Test mutating func `items that could not be counted are said`() throws {
+        var seen = look(after: 250, items: QueueItems.maximumItems - 2)
+        seen.isCut = true
+        log.add(seen)
+        let missing = "more items of the main queue than were counted"
+        #expect(try #require(log.victims(until: Self.end)).missing == [missing])
+        log.add(look(after: 500, items: 7))
+        #expect(try #require(log.victims(until: Self.end)).missing == nil)
+    }
+
     /// A nested run has served the items that were there before.
     @Test mutating func itemsThatWereServedDoNotCount() throws {
         log.add(look(after: 250, items: 3))

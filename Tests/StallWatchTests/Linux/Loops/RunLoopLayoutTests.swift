@@ -53,6 +53,32 @@ import TestSupport
         #expect(inside.map(\.interval) == [0, 3_000_000_000])
     }
 
+    @Test func `a timer whose callout goes on takes no other one's place`() async {
+        let count = await onThread { () -> Int? in
+            RunLoopLayout.learn()
+            let read = Mutex<Int?>(nil)
+            let (now, moment) = (CFAbsoluteTimeGetCurrent(), monotonicNow())
+            guard let layout = RunLoopLayout.learned, let loop = CFRunLoopGetCurrent() else { return nil }
+            let first = CFRunLoopTimerCreateWithHandler(nil, now - 20, 0, 0, 0) { _ in
+                let due = layout.dueTimers(
+                    of: Self.address(CFRunLoopGetCurrent()), at: moment + 10_000_000_000_000, GuardedMemory())
+                read.withLock { $0 = due?.count }
+                CFRunLoopStop(CFRunLoopGetCurrent())
+            }
+            let others = (0...RunLoopLayout.maximumTimers).map { number in
+                CFRunLoopTimerCreateWithHandler(nil, now + 600 + Double(number), 0, 0, 0) { _ in }
+            }
+            for timer in others + [first] { CFRunLoopAddTimer(loop, timer, kCFRunLoopDefaultMode) }
+            let end = monotonicNow() + 60_000_000_000
+            while read.withLock({ $0 == nil }), monotonicNow() < end {
+                CFRunLoopRunInMode(kCFRunLoopDefaultMode, 0.01, false)
+            }
+            for timer in others + [first] { CFRunLoopTimerInvalidate(timer) }
+            return read.withLock { $0 }
+        }
+        #expect(count == RunLoopLayout.maximumTimers)
+    }
+
     @Test func `memory that is no run loop gives no timers`() async {
         struct Nowhere: MemoryReading {
             func bytes(at address: UInt64, count: Int) -> [UInt8]? { nil }
