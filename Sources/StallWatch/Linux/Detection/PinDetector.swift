@@ -59,8 +59,11 @@ struct PinDetector {
         var oldestSince: UInt64
         var isPinned = false
         var isCounted = false
-        /// Whether something speaks against a report.
+        /// Whether something speaks against a report, and whether that is one of the whole pool.
         var isExcused = false
+        var isLeft = false
+        /// Whether there was no room for a report of it.
+        var isPostponed = false
         var looks = 1
         /// Whether the thread has not run since the first look.
         var isOneWait = true
@@ -70,6 +73,8 @@ struct PinDetector {
     let threshold: UInt64
     private var kept: [Int32: Kept] = [:]
     private var lastLook: UInt64 = 0
+    /// Whether threads are left to the report of their whole pool.
+    private(set) var hasLeft = false
 
     /// The looks in a row that show a hold which no single wait proves: by chance, one in 2^23 of a task that is there half of
     /// the time.
@@ -95,6 +100,27 @@ struct PinDetector {
         kept[thread]?.isExcused = true
         kept[thread]?.isPinned = false
     }
+
+    /// Does not report a thread until ``recall()``: the report of its whole pool is about it.
+    mutating func leave(_ thread: Int32) {
+        excuse(thread)
+        kept[thread]?.isLeft = true
+        hasLeft = true
+    }
+
+    /// Counts the threads that were left, from their last look on: the report of the pool is over, and they may go on.
+    mutating func recall() {
+        hasLeft = false
+        for (thread, old) in kept where old.isLeft {
+            var new = old
+            new.begin(at: old.sighting.reading)
+            new.uncertainty = old.uncertainty &+ (new.first.time &- old.first.time)
+            kept[thread] = new
+        }
+    }
+
+    /// Begins a pin once more at the next look, because there is no room for its report now; it counts in the others'.
+    mutating func postpone(_ thread: Int32) { kept[thread]?.isPostponed = true }
 
     /// Takes a look at `now`, and returns what has changed; looks before `countingFrom` do not count.
     mutating func decide(_ sightings: [Sighting], at now: UInt64, countingFrom: UInt64) -> [Action] {
@@ -141,7 +167,13 @@ struct PinDetector {
             // A blocked call may be met awake, and a thread that computes without its CPU. Once another item waits longest,
             // nothing shows any more that the task has not paused.
             kept.isPinned = kept.hold == .blocked ? isIdle : hold != .blocked && !hasOtherItem
-            if kept.isPinned { actions.append(.check(thread: sighting.thread)) } else { kept.begin(at: now) }
+            if !kept.isPinned {
+                kept.begin(at: now)
+            } else if kept.isPostponed.take(), let pin = kept.pin {
+                actions.append(.begin(pin))
+            } else {
+                actions.append(.check(thread: sighting.thread))
+            }
             return
         }
         guard let hold else {
@@ -164,18 +196,23 @@ struct PinDetector {
         }
         guard kept.isProven || kept.looks >= Self.looks else { return }
         kept.isPinned = true
-        actions.append(
-            .begin(
-                Pin(
-                    thread: sighting.thread, task: sighting.task, pool: sighting.pool, hold: hold,
-                    first: kept.first, uncertainty: kept.uncertainty)))
+        if let pin = kept.pin { actions.append(.begin(pin)) }
     }
 }
 
 extension PinDetector.Kept {
     fileprivate mutating func begin(at reading: ThreadReading) {
         (first, uncertainty, hold, isCounted, isExcused) = (reading, 0, nil, false, false)
-        (looks, isOneWait) = (1, true)
+        (looks, isOneWait, isLeft, isPostponed) = (1, true, false, false)
+    }
+
+    /// What a report of it is about; `nil` at the first look.
+    fileprivate var pin: PinDetector.Pin? {
+        hold.map { hold in
+            PinDetector.Pin(
+                thread: sighting.thread, task: sighting.task, pool: sighting.pool, hold: hold, first: first,
+                uncertainty: uncertainty)
+        }
     }
 
     fileprivate var isProven: Bool { hold == .blocked && isOneWait }

@@ -12,7 +12,7 @@ struct PoolSupervisor {
     /// The longest time between two looks while threads run tasks, and while none does, in nanoseconds.
     static let interval: UInt64 = 1_000_000_000
     static let idleInterval: UInt64 = 10_000_000_000
-    /// The most reports of threads that are pinned at the same time; others count in these.
+    /// The most reports of threads that are pinned at the same time; others count in these, and follow when one ends.
     static let maximumReports = 8
     /// The time after a look in which no other one is due, as a multiple of its CPU time: 2 % of a CPU, and 10 % while more
     /// looks would show that a thread is pinned.
@@ -72,6 +72,10 @@ struct PoolSupervisor {
         }
         if !pinned.isEmpty, isStarved() { leaveToStarvation(WatchedPools(context)) }
         let interval = interval(threshold, at: now)
+        if detector.hasLeft, !isStarved() {
+            detector.recall()
+            due = min(due, max(now &+ interval, restsUntil))
+        }
         let isEarly = now < restsUntil || lastLook.map { now &- $0 < interval } ?? false
         guard now >= due || !isEarly || isForced && !pinned.isEmpty else { return due }
         let reader: PoolReader
@@ -96,10 +100,12 @@ struct PoolSupervisor {
         for action in actions {
             switch action {
             case .begin(let pin):
-                guard pinned.count < Self.maximumReports,
-                    let thread = seen.first(where: { $0.sighting.thread == pin.thread })
-                else { continue }
-                if pools.awaitsHeartbeat(in: thread) && isStarved() || !begin(pin, thread, reader, context) {
+                guard let thread = seen.first(where: { $0.sighting.thread == pin.thread }) else { continue }
+                if pools.awaitsHeartbeat(in: thread), isStarved() {
+                    detector.leave(pin.thread)
+                } else if pinned.count >= Self.maximumReports {
+                    detector.postpone(pin.thread)
+                } else if !begin(pin, thread, reader, context) {
                     detector.excuse(pin.thread)
                 }
             case .check(let thread):
@@ -129,7 +135,7 @@ struct PoolSupervisor {
     private mutating func leaveToStarvation(_ pools: WatchedPools) {
         for (thread, pin) in pinned where !pin.isReported && pools.awaitsHeartbeat(in: pin.seen) {
             pinned[thread] = nil
-            detector.excuse(thread)
+            detector.leave(thread)
         }
     }
 

@@ -198,6 +198,41 @@ import Testing
         #expect(Self.pin(look(1, Thread(task: 92))) != nil)
     }
 
+    @Test mutating func `a thread that stays blocked after the report of its pool is reported`() throws {
+        look()
+        look(2, Thread())
+        #expect(Self.pin(look(1, Thread())) != nil)
+        detector.leave(7)
+        #expect(detector.hasLeft && detector.isQuiet)
+        #expect(look(4, Thread()).isEmpty)
+        let last = now
+        detector.recall()
+        #expect(!detector.hasLeft && !detector.isQuiet)
+        #expect(look(1, Thread()).isEmpty, "half of the threshold has passed")
+        let pin = try #require(Self.pin(look(1, Thread())))
+        #expect(pin.hold == .blocked && pin.first.time == last)
+        #expect(pin.uncertainty == 7 * Self.second / 2, "it was blocked for 3 s, and half a second before that")
+        // One that is excused for another reason stays so.
+        detector.excuse(7)
+        detector.recall()
+        #expect(look(4, Thread()).isEmpty)
+    }
+
+    @Test mutating func `a pin begins once more if there was no room for its report`() throws {
+        look(2, Thread())
+        let pin = try #require(Self.pin(look(1, Thread())))
+        detector.postpone(7)
+        #expect(detector.count(ofPool: Self.queue) == 1, "it counts in the others' reports")
+        #expect(look(1, Thread()) == [.begin(pin)])
+        #expect(look(1, Thread()) == [.check(thread: 7)], "it has one now")
+        detector.postpone(7)
+        let last = now
+        #expect(look() == [.end(thread: 7, at: last)])
+        look(2, Thread(task: 92))
+        #expect(Self.pin(look(1, Thread(task: 92))) != nil)
+        #expect(look(1, Thread(task: 92)) == [.check(thread: 7)])
+    }
+
     @Test mutating func `each thread has its own pin`() {
         let threads = (Thread(), Thread(id: 8, task: 92), Thread(id: 9, task: 93, state: "R", share: 1))
         look(2, threads.0, threads.1, threads.2)
