@@ -7,7 +7,8 @@ package enum AtomicFile {
     package static func create(_ path: String, in directory: FixedDirectory? = nil) throws(SystemError) -> Int32 {
         let (place, bytes) = (try directory?.descriptor() ?? AT_FDCWD, pathBytes(path))
         unlinkat(place, bytes, 0)
-        let descriptor = openat(place, bytes, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
+        let descriptor = outsideOfStreams(
+            openat(place, bytes, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600))
         guard descriptor >= 0 else {
             throw failure(path, directory, "created: make the directory writable or choose another one", errno)
         }

@@ -126,6 +126,19 @@ package struct KeptDescriptor: Sendable {
     package func close() { if isOpen { Glibc.close(number) } }
 }
 
+/// Returns a descriptor that is no standard stream.
+///
+/// In place of one with the number of a closed stream, a copy with another number, or -1 with `errno`: what the program
+/// writes to that stream would go into the file.
+package func outsideOfStreams(_ descriptor: Int32, streams: ClosedRange<Int32> = 0...STDERR_FILENO) -> Int32 {
+    guard streams.contains(descriptor) else { return descriptor }
+    let copy = fcntl(descriptor, F_DUPFD_CLOEXEC, streams.upperBound + 1)
+    let reason = errno
+    close(descriptor)
+    errno = reason
+    return copy
+}
+
 /// The most numbers that ``hasDescriptors(for:)`` looks at: some 5 ms.
 private let maximumNumbers: UInt = 65_536
 

@@ -20,7 +20,7 @@ package final class FixedDirectory: Sendable {
 
     private static func opened(_ path: String) -> KeptDescriptor? {
         // With O_PATH also one that may be written and not read.
-        let descriptor = Glibc.open(pathBytes(path), 0x20_0000 | O_DIRECTORY | O_CLOEXEC)
+        let descriptor = outsideOfStreams(Glibc.open(pathBytes(path), 0x20_0000 | O_DIRECTORY | O_CLOEXEC))
         return descriptor >= 0 ? KeptDescriptor(descriptor) : nil
     }
 
@@ -37,7 +37,7 @@ package final class FixedDirectory: Sendable {
     /// Opens a file in it, or itself for readdir(3), fsync(2) and flock(2) (`"."`); returns -1 with `errno` on failure.
     package func open(_ name: String, _ flags: Int32, _ mode: UInt32 = 0) -> Int32 {
         guard let place = try? descriptor() else { return -1 }
-        return openat(place, pathBytes(name), flags | O_CLOEXEC, mode)
+        return outsideOfStreams(openat(place, pathBytes(name), flags | O_CLOEXEC, mode))
     }
 
     /// Follows the path again, because the directory has been removed.

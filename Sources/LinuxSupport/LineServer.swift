@@ -68,7 +68,7 @@ package final class LineServer: Sendable {
             // The program has closed the pipe. A connection wakes the thread, too.
             close(descriptor)
         }
-        unlink(path)
+        unlink(pathBytes(path))
     }
 
     /// A client that has not sent its whole request yet.

@@ -29,7 +29,7 @@ package final class ServiceNotifier: Sendable {
         withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: name) }
         self.address = address
         addressLength = socklen_t(MemoryLayout<sa_family_t>.size + name.count)
-        let descriptor = socket(AF_UNIX, Int32(SOCK_DGRAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
+        let descriptor = outsideOfStreams(socket(AF_UNIX, Int32(SOCK_DGRAM.rawValue | SOCK_CLOEXEC.rawValue), 0))
         guard descriptor >= 0 else { throw SystemError("no socket can be opened for NOTIFY_SOCKET", errno: errno) }
         self.descriptor = KeptDescriptor(descriptor)
         // After chroot(2), or in another mount namespace, the path leads elsewhere.

@@ -20,9 +20,9 @@ package enum UnixSocket {
             throw SystemError("the socket \(path) cannot be created: \(advice)", errno: failure)
         }
         // Before listen(2) every connection is refused, so no other user connects meanwhile.
-        guard chmod(path, 0o600) == 0, Glibc.listen(descriptor, backlog) == 0 else {
+        guard chmod(pathBytes(path), 0o600) == 0, Glibc.listen(descriptor, backlog) == 0 else {
             let reason = errno
-            unlink(path)
+            unlink(pathBytes(path))
             close(descriptor)
             throw SystemError("the socket \(path) cannot be opened: \(advice)", errno: reason)
         }
@@ -42,7 +42,7 @@ package enum UnixSocket {
             guard age > leftoverAge else { continue }
             switch connect(to: path) {
             case .connected(let descriptor): close(descriptor)
-            case .failed(ECONNREFUSED): unlink(path)
+            case .failed(ECONNREFUSED): unlink(pathBytes(path))
             case .failed: break
             }
         }
@@ -141,10 +141,11 @@ package enum UnixSocket {
     private static func call(
         _ function: (Int32, UnsafePointer<sockaddr>, socklen_t) -> Int32, _ descriptor: Int32, _ path: String
     ) -> Int32 {
-        guard path.utf8.count <= maximumPathBytes else { return ENAMETOOLONG }
+        let bytes = pathBytes(path).dropLast().map { UInt8(bitPattern: $0) }
+        guard bytes.count <= maximumPathBytes else { return ENAMETOOLONG }
         var address = sockaddr_un()
         address.sun_family = sa_family_t(AF_UNIX)
-        withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: path.utf8) }
+        withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: bytes) }
         return withUnsafePointer(to: &address) { address in
             // The C interface: every kind of address begins like a sockaddr.
             address.withMemoryRebound(to: sockaddr.self, capacity: 1) { address in

@@ -32,6 +32,20 @@ import Testing
     }
 }
 
+@Suite struct StreamNumberTests {
+    @Test func `a file that got the number of a closed stream gets another one`() throws {
+        let descriptor = open("/dev/null", O_RDWR | O_CLOEXEC)
+        try #require(descriptor > STDERR_FILENO)
+        let identity = FileStatus(descriptor: descriptor)?.identity
+        #expect(outsideOfStreams(descriptor) == descriptor)
+        #expect(outsideOfStreams(-1) == -1)
+        let other = outsideOfStreams(descriptor, streams: 0...descriptor)
+        defer { close(other) }
+        #expect(other > descriptor && FileStatus(descriptor: other)?.identity == identity)
+        #expect(fcntl(other, F_GETFD) == FD_CLOEXEC)
+    }
+}
+
 @Suite struct DirectoryEntryTests {
     /// The last entry of a full buffer may end where mapped memory ends.
     @Test func anEntryIsReadOnlyToTheEndOfItsName() throws {

@@ -52,6 +52,18 @@ import Testing
         for number in [server.stopReader.number, server.stopWriter.number] { close(number) }
     }
 
+    @Test func `the path of a socket need not be UTF-8`() throws {
+        let name = pathText([0x61, 0xe9])
+        let path = directory.path(name)
+        let server = try LineServer(path: path) { _ in .bytes([]) }
+        #expect(directoryEntries(directory.path)?.contains { $0.name == name } == true)
+        let client = Self.connect(to: path)
+        #expect(client != nil)
+        if let client { close(client) }
+        server.stop()
+        #expect(FileStatus(path: path) == nil)
+    }
+
     private static func connect(to path: String) -> Int32? {
         if case .connected(let descriptor) = UnixSocket.connect(to: path) { descriptor } else { nil }
     }

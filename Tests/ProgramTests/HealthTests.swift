@@ -98,6 +98,15 @@ import TestSupport
         #expect(end.reason == .exit && end.lines.last == "stopped stopped 0", "\(end)")
     }
 
+    @Test func `a terminal obeys nothing in a line on standard error`() throws {
+        let host = try HealthHostProcess("recover", environment: ["STALLWATCH": "o\u{1b}[2J"])
+        #expect(host.ready() != nil)
+        host.command("stop")
+        #expect(host.finish().reason == .exit)
+        let text = host.errorText
+        #expect(text.contains("STALLWATCH is ignored: 'o\u{fffd}[2J' is not off\n"), "\(text)")
+    }
+
     @Test func `a service that was stopped by a signal is never called dead`() throws {
         let host = try HealthHostProcess("none")
         #expect(host.ready() != nil)

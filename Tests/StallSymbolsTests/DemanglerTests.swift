@@ -1,4 +1,5 @@
 import Foundation
+import Synchronization
 import TestSupport
 import Testing
 
@@ -46,6 +47,22 @@ import Testing
                 decoding: bytes.prefix(Int.random(in: 2...bytes.count, using: &generator)), as: UTF8.self)
             #expect(!Demangler.functionName(symbol).isEmpty)
         }
+    }
+
+    /// The runtime recurses twice for each byte of such a name.
+    @Test(arguments: ["m", "z", "Sg"]) func `the longest nested names fit the stack of a thread that names functions`(
+        part: String
+    ) throws {
+        let start = "$s4main1fyySi"
+        let count = (Demangler.maximumSymbolBytes - start.utf8.count - 1) / part.utf8.count
+        let symbol = start + String(repeating: part, count: count) + "F"
+        let name = Mutex("")
+        let thread = try WorkerThread(name: "test-names", namesFunctions: true) {
+            let found = Demangler.functionName(symbol)
+            name.withLock { $0 = found }
+        }
+        thread.join()
+        #expect(name.withLock { $0 } == "f(_:)")
     }
 
     // MARK: Names that stand for long ones

@@ -149,8 +149,8 @@ public struct ReportOutput: Sendable {
         /// until it has work again.
         ///
         /// A stall is counted once: when it is over, or when the next process finds its report abandoned. Each metric
-        /// is created on first use and then kept. The number of metrics is the number of watched loops, times the few
-        /// kinds and causes.
+        /// is created on first use and then kept. The number of metrics is the number of watched loops and of names of
+        /// operations, times the few kinds and causes. From a thousand on, `loop` is `other`.
         ///
         /// `cause` is a raw value of ``StallReport/CauseKind``, or `saturated`, `spinning`, `mode` or `notRun`. It is
         /// `unknown` for any other stall without a cause, and for causes of a later version: no value comes from outside.

@@ -13,6 +13,14 @@ extension StallMonitor.Configuration {
         )
     }
 
+    /// The same with absolute paths of what is opened later: the program may change its directory before.
+    var withFixedPlaces: Self {
+        var fixed = self
+        fixed.symbols.lookup.debugDirectories = symbols.lookup.debugDirectories.map { absolutePath($0) ?? $0 }
+        fixed.control = control.map { Control.socket(directory: absolutePath($0.directory) ?? $0.directory) }
+        return fixed
+    }
+
     /// The absolute path of the first directory among the outputs, whose files logs name.
     var directory: String? {
         for case .directory(let path, _) in outputs.map(\.kind) { return absolutePath(path) }

@@ -61,6 +61,7 @@ final class LiveEngine: MonitorEngine {
     init(
         _ configuration: StallMonitor.Configuration, environment: MonitorEnvironment
     ) throws(StallWatchError) {
+        let configuration = configuration.withFixedPlaces
         self.configuration = configuration
         self.environment = environment
         (statisticsFiles, reportDirectory) = (configuration.statisticsFiles, configuration.directory)

@@ -89,7 +89,7 @@ final class Reporter: Sendable {
     func announce(_ text: String) {
         if hasLog { return logNotice(text, [:]) }
         // The calling thread is the app's: neither a reader that has gone nor one that does not read may end or hold it.
-        let line = "StallWatch: \(text)\n"
+        let line = "StallWatch: \(text.withoutControls)\n"
         clinux_say(line, line.utf8.count)
     }
 

@@ -4,6 +4,9 @@ import StallReports
     import CoreMetrics
 
     final class MetricsSink: Sink {
+        /// The most pairs of metrics of stalls, which are kept: an operation may be named after its request.
+        static let maximumPairs = 1_000
+
         private let factory: any MetricsFactory
         private let lateness: Timer
         private let missed: Counter
@@ -40,7 +43,8 @@ import StallReports
         private func count(_ report: StallReport, stalls number: Int) {
             var cause = report.causeWord
             if !StallReport.causeWords.contains(cause) { cause = StallReport.CauseKind.unknown.rawValue }
-            let labels = [report.kind.rawValue, report.loop.label, cause]
+            var labels = [report.kind.rawValue, report.loop.label, cause]
+            if stalls[labels] == nil, stalls.count >= Self.maximumPairs { labels[1] = "other" }
             let dimensions = Array(zip(["kind", "loop", "cause"], labels))
             let metrics =
                 stalls[labels] ?? (

@@ -25,6 +25,8 @@ final class MonitorLock: Sendable {
     func hold() {
         held.withLock { held in
             if let file = held?.file, file.isOpen, Self.lock(file.number, F_SETLK) != nil { return }
+            // The program has closed it.
+            if let lost = held?.name { try? AtomicFile.remove(lost, in: directory) }
             let name = ReportDirectory.temporaryName(for: Self.fileName, of: owner)
             held = (try? AtomicFile.create(name, in: directory)).map { (name, KeptDescriptor($0)) }
             if let file = held?.file, Self.lock(file.number, F_SETLK) == nil { remove(&held) }

@@ -114,7 +114,7 @@ func makeDirectories(_ path: String) throws(StallWatchError) {
     if let slash = path.lastIndex(of: "/"), slash != path.startIndex {
         try makeDirectories(String(path[..<slash]))
     }
-    guard mkdir(path, 0o700) == 0 || errno == EEXIST else {
+    guard mkdir(pathBytes(path), 0o700) == 0 || errno == EEXIST else {
         throw StallWatchError(
             .unwritableReports,
             "the report directory \(path) cannot be created: name another one, or make its parent writable",

@@ -54,6 +54,19 @@ import TestSupport
             #expect(try metrics.expectCounter("stallwatch.missed").totalValue == 12)
         }
 
+        @Test func `names without end make no metrics without end`() throws {
+            let metrics = TestMetrics()
+            let sink = MetricsSink(metrics)
+            var report = try StallReport.literal()
+            for number in 0..<MetricsSink.maximumPairs + 20 {
+                report.loop.label = "GET /notes/\(number)"
+                sink.receive(.init(ended: report))
+            }
+            let counters = metrics.counters.filter { $0.label == "stallwatch.stalls" }
+            #expect(counters.count == MetricsSink.maximumPairs + 1)
+            #expect(counters.map(\.totalValue).max() == 20)
+        }
+
         /// Whatever a report says, the number of labels has a limit.
         @Test func `each known cause has a label of its own, and any other is unknown`() throws {
             let metrics = TestMetrics()

@@ -97,6 +97,17 @@ import Testing
             ])
     }
 
+    @Test func `directories that are opened later stay those that were named`() throws {
+        var configuration = StallMonitor.Configuration(outputs: [])
+        configuration.symbols.lookup.debugDirectories = ["debug", "/opt/debug"]
+        configuration.control = .socket(directory: "run")
+        let monitor = try StallMonitor(configuration, environment: .none)
+        let kept = try #require(monitor.engine as? LiveEngine).configuration
+        let directories = kept.symbols.lookup.debugDirectories + [kept.control?.directory ?? ""]
+        #expect(directories.allSatisfy { $0.hasPrefix("/") }, "\(directories)")
+        #expect(directories.map(fileName) == ["debug", "debug", "run"] && directories[1] == "/opt/debug")
+    }
+
     @Test func `a monitor has the settings of the environment`() throws {
         let log = InMemoryLogHandler()
         let environment = environment(

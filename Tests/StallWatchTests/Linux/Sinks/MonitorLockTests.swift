@@ -110,6 +110,18 @@ import Testing
         #expect(scratch.names.isEmpty)
     }
 
+    @Test func `a lock that the program has closed leaves no file behind`() throws {
+        let lock = MonitorLock(in: directory, of: other)
+        lock.hold()
+        let name = try #require(scratch.names.first)
+        let numbers = (directoryEntries("/proc/self/fd") ?? []).compactMap { Int32($0.name) }
+        close(try #require(numbers.first { readLink("/proc/self/fd/\($0)")?.hasSuffix("/\(name)") == true }))
+        lock.hold()
+        #expect(scratch.names.count == 1 && scratch.names != [name])
+        lock.release()
+        #expect(scratch.names.isEmpty)
+    }
+
     @Test func `a directory that takes no files has no locks`() {
         let lock = MonitorLock(in: FixedDirectory("/proc/self/fdinfo"), of: other)
         lock.hold()

@@ -35,6 +35,14 @@ import TestSupport
         for directory in ["/a", "/a/b", "/a/b/c"] { #expect(try mode(of: temporary.path + directory) == 0o700) }
     }
 
+    @Test func `a missing directory whose name is not UTF-8 is created`() throws {
+        let path = temporary.path + "/" + pathText([0x63, 0x61, 0x66, 0xe9]) + "/stalls"
+        _ = try ReportDirectory(path: path)
+        #expect(FileStatus(path: path)?.isDirectory == true)
+        let names = (directoryEntries(temporary.path) ?? []).map(\.name).filter { !$0.hasPrefix(".") }
+        #expect(names == [pathText([0x63, 0x61, 0x66, 0xe9])])
+    }
+
     @Test(arguments: ["", "/", "//", "/."])
     func anExistingDirectoryIsUsed(suffix: String) throws {
         try #require(chmod(temporary.path, 0o755) == 0)
