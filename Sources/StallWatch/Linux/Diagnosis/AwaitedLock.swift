@@ -60,5 +60,6 @@ struct ThreadWait: Equatable, Sendable {
     var lock: AwaitedLock?
     /// Whether the thread can never go on, because it waits, directly or not, for threads that wait for each other.
     var isDeadlock = false
-    var runs: UInt64
+    /// The wait for the lock as it was read; `nil` without a lock.
+    var link: LockOwnerResolver.Link?
 }

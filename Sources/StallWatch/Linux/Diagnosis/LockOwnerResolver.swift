@@ -7,13 +7,14 @@ import Synchronization
 /// Follows a thread's wait for a lock to its owner, to the lock that the owner waits for, and so on.
 struct LockOwnerResolver {
     /// The state of a thread at one moment; two equal states mean that it has not run in between.
-    struct ThreadState: Equatable {
+    struct ThreadState: Equatable, Sendable {
         var activity: ThreadActivity
         /// A number that grows whenever the thread runs.
         var runs: UInt64
     }
 
     static let maximumOwners = 16
+    private static let changed = AwaitedLock.Ownership.unknown("the lock's owner changed during the inspection")
 
     let threads: ProcessThreads
     let memory: any MemoryReading
@@ -22,7 +23,8 @@ struct LockOwnerResolver {
     /// Whether owners of locks may be stopped for their stacks.
     var mayStop = true
 
-    private struct Link {
+    /// A thread that waits for a lock.
+    struct Link: Equatable, Sendable {
         var thread: Int32
         var state: ThreadState
         var call: SystemCall
@@ -70,7 +72,7 @@ struct LockOwnerResolver {
         // A thread that has run meanwhile did not own a lock that others still wait for.
         if let moved = links.firstIndex(where: { !isUnchanged($0) }) {
             found.owners = Array(found.owners.prefix(moved))
-            if moved == 0 { found.lock.ownership = .unknown("the lock's owner changed during the inspection") }
+            if moved == 0 { found.lock.ownership = Self.changed }
             found.isDeadlock = false
         }
         if first.lock.kind == .dispatchGroup {
@@ -82,15 +84,21 @@ struct LockOwnerResolver {
     /// Returns the call that a thread waits in, and the lock that it waits for; `nil` if it is in no known call.
     func wait(of thread: Int32, stack: CapturedStack?) -> ThreadWait? {
         guard let state = threads.state(of: thread), let call = call(of: state, stack) else { return nil }
-        let lock = link(thread, state, stack)?.lock
-        return ThreadWait(call: threads.asked.describe(call, of: thread), lock: lock, runs: state.runs)
+        let link = link(thread, state, stack)
+        var lock = link?.lock
+        // It may have gone on before the lock was read, and own it by now.
+        if let link, link.lock.owner != nil, !isUnchanged(link) { lock?.ownership = Self.changed }
+        return ThreadWait(call: threads.asked.describe(call, of: thread), lock: lock, link: link)
     }
 
-    /// Marks the waits of threads that can never go on; a thread that has run meanwhile is in no deadlock.
+    /// Marks the waits of threads that can never go on.
+    ///
+    /// They were read one after the other: a thread that has gone on meanwhile, or whose lock has another owner by now, is
+    /// in no deadlock.
     func markDeadlocks(_ waits: inout [Int32: ThreadWait]) {
         var owners = waits.compactMapValues(\.blocker)
         for thread in DeadlockSearch.deadlocked(owners)
-        where threads.state(of: thread)?.runs != waits[thread]?.runs { owners[thread] = nil }
+        where waits[thread]?.link.map(isUnchanged) != true { owners[thread] = nil }
         for thread in DeadlockSearch.deadlocked(owners) { waits[thread]?.isDeadlock = true }
     }
 

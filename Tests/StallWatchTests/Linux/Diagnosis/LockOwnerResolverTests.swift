@@ -23,13 +23,31 @@ import Testing
         func wait(for owner: Int32, hasTimeout: Bool = false) -> ThreadWait {
             ThreadWait(
                 call: StallReport.SystemCall(number: 202, name: "futex", target: nil),
-                lock: AwaitedLock(kind: .pthreadMutex, hasTimeout: hasTimeout, ownership: .thread(owner)), runs: 7)
+                lock: AwaitedLock(kind: .pthreadMutex, hasTimeout: hasTimeout, ownership: .thread(owner)))
         }
         let waits: [Int32: ThreadWait] = [
             1: wait(for: 2, hasTimeout: hasTimeout), 2: wait(for: 1), 3: wait(for: 1),
         ]
         let deadlocked: Set<Int32> = hasTimeout ? [] : [1, 2, 3]
         #expect(DeadlockSearch.deadlocked(waits.compactMapValues(\.blocker)) == deadlocked)
+    }
+
+    /// This thread runs: it has its lock by now, and has not waited again, so the number of its waits is the same.
+    @Test func `a thread that has gone on since its wait was read is in no deadlock`() throws {
+        let thread = callingThread
+        let threads = ProcessThreads(capturer: StubCapturer())
+        let runs = try #require(threads.state(of: thread)).runs
+        // A lock with priority inheritance, whose word has its owner and the bit for waiting threads.
+        let call = try futex(128 | 6)
+        let lock = AwaitedLock(kind: .swiftMutex, address: Block.address, ownership: .thread(thread))
+        let link = LockOwnerResolver.Link(
+            thread: thread, state: .init(activity: .waiting(call), runs: runs), call: call, frames: [], lock: lock)
+        var waits = [
+            thread: ThreadWait(
+                call: StallReport.SystemCall(number: 202, name: "futex", target: nil), lock: lock, link: link)
+        ]
+        LockOwnerResolver(threads: threads, memory: Block([thread | .min])).markDeadlocks(&waits)
+        #expect(waits[thread]?.isDeadlock == false)
     }
 }
 

@@ -25,7 +25,7 @@ import Testing
     private func thread(_ id: Int32, waitsFor owner: Int32?, isDeadlock: Bool = false) -> StallRecord.OtherThread {
         let memory: (any MemoryReading)? = nil
         let call = SystemCall(number: 202, arguments: [0, 0, 0, 0, 0, 0], stackPointer: 0, programCounter: 0)
-        var wait = ThreadWait(call: DescribedCall(call, memory: memory), runs: 1)
+        var wait = ThreadWait(call: DescribedCall(call, memory: memory))
         wait.lock = owner.map {
             AwaitedLock(kind: .pthreadMutex, address: 16, function: "pthread_mutex_lock", ownership: .thread($0))
         }
