@@ -35,7 +35,7 @@ extension StallReport {
 
 extension StallReport.LoopDescription {
     /// Whether it is the main context of GLib, as `stallwatch run` calls it: the program may be in C or in Python.
-    fileprivate var isOfGLib: Bool { kind == .probe && label == "glib" }
+    var isOfGLib: Bool { kind == .probe && label == "glib" }
 }
 
 extension String {
@@ -102,10 +102,14 @@ struct AdviceFacts {
     /// Where the code runs now, as the end of "Move it off …".
     var loop: String { isOfPool ? "the pool" : "the loop" }
 
-    /// Whether the loop is the main thread's.
+    /// Whether the loop is the main thread's, and runs the main queue, or GLib's main context.
     var isOnMain: Bool {
-        let isMain = report.loop.label == "main" || report.loop.thread.map { $0.id == report.process.pid } ?? true
-        return isMain || [.mainQueue, .probe].contains(report.loop.kind)
+        switch report.loop.kind {
+        case .mainQueue: true
+        case .runLoop: report.loop.label == "main" || report.loop.thread.map { $0.id == report.process.pid } ?? true
+        // The main thread may run another queue's work, and a loop of the app's own runs no queue.
+        default: report.loop.isOfGLib
+        }
     }
 
     /// How another thread calls code on the loop, as a parenthesis.
@@ -114,7 +118,7 @@ struct AdviceFacts {
         case .runLoop where !isOnMain: " (RunLoop.perform)"
         case .dispatchQueue: " (async on its queue)"
         case .eventLoop: " (EventLoop.execute)"
-        default: " (DispatchQueue.main.async)"
+        default: isOnMain ? " (DispatchQueue.main.async)" : ""
         }
     }
 

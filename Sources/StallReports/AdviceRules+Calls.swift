@@ -42,7 +42,8 @@ extension AdviceRule {
             let timers =
                 switch facts.report.loop.kind {
                 case .eventLoop: "EventLoop.scheduleTask"
-                case .runLoop, .probe: "Timer, DispatchQueue.asyncAfter"
+                case .runLoop: "Timer, DispatchQueue.asyncAfter"
+                case .probe where facts.report.loop.isOfGLib: "Timer, DispatchQueue.asyncAfter"
                 // A Timer would go to a loop that no thread runs: the main queue is watched where no run loop runs.
                 default: "DispatchQueue.asyncAfter"
                 }
@@ -134,7 +135,7 @@ extension AdviceRule {
         AdviceRule(id: "pipe", topic: "children") { facts in
             guard let call = facts.call(.io, in: ["read", "readv"]), call.isPipe, let place = facts.culprit,
                 let writers = call.peers?.filter({ $0.role == .writer }), let writer = writers.first,
-                !writers.contains(where: { $0.isThisProcess == true })
+                !writers.contains(where: { $0.isThisProcess == true }), call.omittedPeers == nil
             else { return nil }
             return "Do not wait for \(writer.name ?? "another process") in \(place): "
                 + "set FileHandle.readabilityHandler, or read its pipe with a DispatchIO."

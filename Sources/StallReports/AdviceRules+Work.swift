@@ -49,7 +49,8 @@ extension AdviceRule {
                 })
             else { return nil }
             return
-                "Move the image work in \(place) off \(facts.loop): decode once, at the size that is shown, and keep it."
+                "Move the image work in \(place) off \(facts.loop). If it decodes an image, do that once, at the size "
+                + "that is shown."
         },
         // Silent for a library of which one says more.
         AdviceRule(id: "compute", topic: "cpu") { facts in
@@ -141,9 +142,12 @@ extension AdviceRule {
             guard facts.report.kind == .starvation, facts.cause.kind == .cpu, let place = facts.culprit else {
                 return nil
             }
-            return facts.report.loop.kind == .cooperativePool
-                ? "Give the thread back now and then in \(place) (await Task.yield()): all of the pool compute."
-                : "Run fewer calls of \(place) at a time than there are CPUs: all threads of the pool compute."
+            // Not every thread is captured: of a task executor, one is.
+            let advice =
+                [.cooperativePool, .taskExecutor].contains(facts.report.loop.kind)
+                ? "Give the thread back now and then in \(place) (await Task.yield())"
+                : "Run fewer calls of \(place) at a time than there are CPUs"
+            return "\(advice): the pool's threads that were seen compute."
         },
     ]
 

@@ -56,6 +56,9 @@ extension AdviceRule {
             + "a DispatchSource (makeSignalSource) calls code that may wait and lock."
     }
 
+    /// What is no lock that could be taken in another order: a thread waits until another one has done something.
+    private static let ends: Set<StallReport.LockKind> = [.threadJoin, .once, .dispatchOnce]
+
     static let mutexes: Set<StallReport.LockKind> = [
         .pthreadMutex, .swiftMutex, .pthreadReadWriteLock, .dispatchUnfairLock,
     ]
@@ -96,14 +99,27 @@ extension AdviceRule {
         AdviceRule(id: "circle", topic: "deadlock") { facts in
             guard facts.cause.kind == .deadlock else { return nil }
             guard let lock = facts.cause.lock else {
-                return "Let the initializer of a global read no global that needs it: compute the shared part first."
+                return "Let the initializer of a global read no global that needs it, and take no lock that is held "
+                    + "where the global is read."
             }
-            let owners = Array(lock.cycle)
-            if let place = owners.first(where: { $0.waitsFor == .dispatchQueue }).flatMap(facts.report.place(of:)) {
-                return "Do not call sync in \(place) while it holds a lock that the queue's work waits for: "
-                    + "let go of the lock first, or call async."
+            let cycle = lock.cycle
+            if let index = cycle.firstIndex(where: { $0.waitsFor == .dispatchQueue }),
+                let place = facts.report.place(of: cycle[index])
+            {
+                // What the thread holds is what the one before it waits for.
+                let held = index == 0 ? lock.kind : lock.owners[index - 1].waitsFor ?? .futex
+                return held == .dispatchQueue || ends.contains(held)
+                    ? "Call async instead of sync in \(place): the queue's work waits until that code has ended."
+                    : "Do not call sync in \(place) while it holds a lock that the queue's work waits for: "
+                        + "let go of the lock first, or call async."
             }
-            let places = ways(to: owners, in: facts.report)
+            if let waiter = cycle.first(where: { $0.waitsFor.map(ends.contains) == true }),
+                let place = facts.report.place(of: waiter)
+            {
+                let end = waiter.waitsFor == .threadJoin ? "the end of a thread" : "the one-time initialization"
+                return "Do not wait for \(end) in \(place) while it holds what that needs: let go of it first."
+            }
+            let places = ways(to: Array(cycle), in: facts.report)
             let list = places.isEmpty ? "" : ": they are taken in \(places.prefix(3).joined(separator: ", "))"
             return "Take the locks of the circle in one order everywhere\(list)."
         },
@@ -173,17 +189,20 @@ extension AdviceRule {
         // Silent for an owner that sleeps.
         AdviceRule(id: "ownerComputes", topic: "lock") { facts in
             guard facts.cause.kind == .lock, let lock = facts.cause.lock, mutexes.contains(lock.kind),
-                let owner = facts.freeOwner,
-                owner.isStarved || owner.wasMostlyComputing || owner.isRunning && !owner.wasMostlyBlocked
+                let owner = facts.freeOwner, owner.isStarved || owner.computes
             else { return nil }
             let place = facts.lastOwner?.place
             let section = place.map { "in \($0)" } ?? "of \(owner.thread.inWords)"
             if owner.isStarved {
                 let look = place == nil ? " Where it is, \(facts.again): \(facts.stacks)." : ""
                 return "Make the section \(section) shorter, or give the process more CPU: "
-                    + "with the lock held it \(owner.doing).\(look)"
+                    + "\(facts.isWokenOften ? "it" : "with the lock held it") \(owner.doing).\(look)"
             }
             let time = owner.time.map { " for \($0.onCPUMilliseconds.whole) ms" } ?? ""
+            if facts.isWokenOften {
+                return "Make the section \(section) shorter, or take the lock less often there: "
+                    + "its thread computed\(time), and may have let go of the lock in between."
+            }
             return "Make the section \(section) shorter, which computed\(time) with the lock held: "
                 + "compute first, and take the lock to store the result."
         },
@@ -192,7 +211,7 @@ extension AdviceRule {
             guard facts.cause.kind == .lock, let lock = facts.cause.lock, lock.kind == .dispatchQueue,
                 let place = facts.culprit
             else { return nil }
-            let computing = facts.lastOwner.flatMap { $0.owner.isRunning ? $0.place : nil }
+            let computing = facts.lastOwner.flatMap { $0.owner.computes ? $0.place : nil }
             let work = computing.map { "; its work in \($0) can be done in pieces" } ?? ""
             let back = facts.isInTask ? "resume a continuation (withCheckedContinuation)" : "come back in a completion"
             return "Do not wait for \(lock.kind.named(lock.label)) in \(place): call async, and \(back)\(work)."
@@ -215,7 +234,7 @@ extension AdviceRule {
                 ? "Do not wait for the thread in \(place): RunLoop.run() goes on as long as it has a source. "
                     + "Let its work call back, or use CFRunLoopRun, which CFRunLoopStop ends."
                 : "Do not wait for the end of a thread in \(place): "
-                    + "let the thread call back at its end (DispatchQueue.main.async)."
+                    + "let the thread call back at its end\(facts.callBack)."
         },
         // Silent for the same wait on a thread that runs no task, and for a lock that a thread holds.
         AdviceRule(id: "semaphoreInTask", topic: "lock") { facts in
@@ -327,7 +346,15 @@ extension AdviceRule {
     }
 }
 
+extension StallReport.LockOwner {
+    /// Whether computing is what it did, as far as the looks show: it may be met in a short call.
+    fileprivate var computes: Bool { wasMostlyComputing || isRunning && !wasMostlyBlocked }
+}
+
 extension AdviceFacts {
+    /// Whether the thread was woken each 10 ms or more often, as one is that loses the lock each time it is let go of.
+    fileprivate var isWokenOften: Bool { Double(cause.voluntarySwitches) * 10 > cause.blockedMilliseconds }
+
     fileprivate var waitsForGroup: Bool { cause.lock?.kind == .dispatchGroup || calls(StallReport.groupWaits) }
 
     fileprivate var hasTimeLimit: Bool { cause.lock?.hasTimeLimit == true }

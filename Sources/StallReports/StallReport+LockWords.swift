@@ -11,6 +11,15 @@ extension StallReport.LockKind {
         guard let label else { return noun }
         return self == .swiftTaskStatus ? "\(noun) \(label)" : "\(noun) \"\(label)\""
     }
+
+    /// Returns the lock with its owner: `the mutex held by thread 4711`, `the end of thread 4711`.
+    func named(_ label: String?, of owner: String) -> String {
+        switch self {
+        case .threadJoin: "the end of \(owner)"
+        case .once, .dispatchOnce: "\(named(label)) run by \(owner)"
+        default: "\(named(label)) held by \(owner)"
+        }
+    }
 }
 
 /// The words of each kind of lock; `end` is what ends the wait for one without an owner.
@@ -36,6 +45,15 @@ private let lockWords: [StallReport.LockKind: (noun: String, end: String?)] = [
     .dynamicLinker: ("the dynamic linker's lock", nil),
     .swiftTaskStatus: ("the status lock of task", nil),
 ]
+
+extension StallReport.LockOwner {
+    /// What it waits for, as a phrase.
+    var awaitedName: String { waitsFor?.named(waitsForLabel) ?? "a lock" }
+
+    func awaited(of owner: String) -> String {
+        waitsFor?.named(waitsForLabel, of: owner) ?? "a lock held by \(owner)"
+    }
+}
 
 extension StallReport.Lock {
     /// The owners in the cycle that the last one closes: all of them, if the last one is the stalled thread.

@@ -96,8 +96,9 @@ extension StallReport.Peer {
     private var doing: String? {
         switch state {
         case "R": "was on a CPU or ready to run\(Self.once)"
-        case "T": "a signal has stopped"
-        case "t": "a debugger has stopped"
+        case "T": "a signal had stopped\(Self.once)"
+        // strace(1) stops a program for a moment at each call.
+        case "t": "a debugger or tracer had stopped\(Self.once)"
         case "Z": threads ?? 1 > 1 ? "has ended" : "has ended, and its parent has not waited for it"
         default:
             call.map { "was in \($0)\(Self.once)" }

@@ -56,7 +56,7 @@ extension StallReport.Cause {
                 let target = systemCall.target.map { " of \($0)" } ?? ""
                 let kernel = (onCPUMilliseconds * kernelShare).whole
                 return "In \(systemCall.name)(2)\(target) for \(kernel) of \(all) ms, "
-                    + "\(systemCall.copiesData ? "copying" : "running") in the kernel\(others)."
+                    + "\(systemCall.copiesData ? "likely copying" : "running") in the kernel\(others)."
             }
             let kernel = kernelShare.flatMap { $0 >= 0.5 ? ", \($0.percent) of it in the kernel" : nil } ?? ""
             return "On CPU for \(onCPUMilliseconds.whole) of \(all) ms\(kernel)\(names.work)\(others)."
@@ -109,15 +109,18 @@ extension StallReport.Cause {
                     + "\(peers(of: systemCall))\(restOfWait)."
             }
             if let resolver = names.resolver, let target = systemCall?.target, target.hasPrefix("socket to ") {
+                // Names may also come from a cache (nscd), from Avahi, or from a directory.
+                let role = target.hasSuffix(":53") ? "the name server " : ""
                 let server = target.dropFirst("socket to ".count)
-                return "Blocked for \(waitTime) in \(resolver), which waits for the name server \(server)\(restOfWait)."
+                return "Blocked for \(waitTime) in \(resolver), which waits for \(role)\(server)\(restOfWait)."
             }
             return "Blocked for \(waitTime) in \(place)\(peers(of: systemCall))\(restOfWait)."
         case .lock:
             return "Blocked for \(waitTime) in \(lock.map { lockWait($0, names) } ?? place)\(restOfWait)."
         case .deadlock:
             return lock.map { deadlock($0, names) }
-                ?? "The initializer of a global needs itself, and Swift's runtime waits for it again and again."
+                ?? "Waits for a global whose initializer needs the same global or what this thread holds, and Swift's "
+                + "runtime tries again and again."
         default:
             return "Blocked for \(blocked), in waits that no sample caught."
         }
@@ -196,23 +199,25 @@ extension StallReport.Cause {
     /// Describes what the first owner does: it may wait for the second one, which may wait for the third, and so on.
     private static func chain(_ lock: StallReport.Lock, _ names: CauseNames) -> String {
         lock.owners.enumerated().map { index, owner in
-            let link = index > 0 ? " held by \(names.owner(index, of: lock)), which " : ""
-            let isLink = owner.waitsFor != nil && index < lock.owners.count - 1
-            return link + (isLink ? "waits for \(owner.awaitedName)" : names.idle.contains(index) ? idle : owner.doing)
+            index < lock.owners.count - 1
+                ? "waits for \(owner.awaited(of: names.owner(index + 1, of: lock))), which "
+                : names.idle.contains(index) ? idle : owner.doing
         }.joined()
     }
 
     private func deadlock(_ lock: StallReport.Lock, _ names: CauseNames) -> String {
-        let name = lock.kind.named(lock.label)
-        if lock.owners.count == 1 { return "Waits for \(name), which it holds itself." }
+        guard lock.owners.count > 1 else {
+            return "Waits for \(lock.kind.named(lock.label))" + (lock.owners.isEmpty ? "." : ", which it holds itself.")
+        }
         let cycle = lock.cycle
-        var text = "Waits\(cycle.startIndex == 0 ? " in a cycle" : "") for \(name)"
-        for index in lock.owners.indices {
+        let first = lock.kind.named(lock.label, of: names.owner(0, of: lock))
+        var text = "Waits\(cycle.startIndex == 0 ? " in a cycle" : "") for \(first)"
+        for (index, before) in zip(lock.owners.indices.dropFirst(), lock.owners) {
             // A stalled thread outside of the cycle waits for the owner before it.
             let lead = index == cycle.startIndex ? "is in a deadlock: it waits" : "waits"
-            if index > 0 { text += ", which \(lead) for \(lock.owners[index - 1].awaitedName)" }
-            let holdsItself = index > 0 && cycle.startIndex == index && cycle.count == 1
-            text += holdsItself ? ", which it holds itself" : " held by \(names.owner(index, of: lock))"
+            let holdsItself = cycle.startIndex == index && cycle.count == 1
+            let held = holdsItself ? "\(before.awaitedName), which it holds itself" : nil
+            text += ", which \(lead) for \(held ?? before.awaited(of: names.owner(index, of: lock)))"
         }
         return text + "."
     }
@@ -273,8 +278,8 @@ private struct CauseNames {
         typealias Place = (stack: [Int], index: Int, share: Double)
         let frames = report.frames
         // One place for each stack, because thousands of samples may have the same.
-        let shares = report.stackShares { $0.threadState == .running }
-        let places = shares.sorted { $0.key < $1.key }.compactMap { number, share -> Place? in
+        let shares = report.stackShares { $0.threadState == .running }.sorted { $0.key < $1.key }
+        let places = shares.compactMap { number, share -> Place? in
             let stack = report.stacks[number].filter { frames[$0].isUncertain != true }
             let index =
                 report.culprit.flatMap { culprit in stack.firstIndex { frames[$0].function == culprit.function } }
@@ -289,16 +294,23 @@ private struct CauseNames {
             places.reduce(0) { isIncluded($1) ? $0 + $1.share : $0 }
         }
         guard let longest = places.max(by: { $0.share < $1.share }) else { return nil }
-        let most = share { _ in true } / 2
-        let (blamed, called) = (function(longest), callee(longest))
-        guard share(where: { function($0) == blamed }) >= most else { return nil }
-        let isCalleeClear = share { callee($0) == called } >= most
-        // Callers outside of the loop's callout only started the loop.
-        let callers = longest.stack[(longest.index + 1)...].map { frames[$0] }
-        let outer = callers[..<(callers.loopIndex ?? callers.endIndex)]
-        let caller = outer.first { $0.isInApp && $0.isWritten && ![nil, blamed, "main"].contains($0.function) }
-        let told = caller?.function.flatMap { $0.count <= longestCaller ? $0 : nil }
-        return [isCalleeClear ? called : nil, blamed, told].compactMap(\.self).joined(separator: ", called by ")
+        // Of all stacks: those without a function of the app tell of other work.
+        let most = shares.reduce(0) { $0 + $1.value } / 2
+        let blamed = function(longest)
+        func caller(_ place: Place) -> String? {
+            // Callers outside of the loop's callout only started the loop.
+            let callers = place.stack[(place.index + 1)...].map { frames[$0] }
+            let outer = callers[..<(callers.loopIndex ?? callers.endIndex)]
+            return outer.first { $0.isInApp && $0.isWritten && ![nil, blamed, "main"].contains($0.function) }?.function
+        }
+        /// Returns the name that most samples have beside the blamed function; `nil` if they differ.
+        func shared(_ name: (Place) -> String?) -> String? {
+            let wanted = name(longest)
+            return share { function($0) == blamed && name($0) == wanted } >= most ? wanted : nil
+        }
+        guard shared(function) != nil else { return nil }
+        let told = shared(caller).flatMap { $0.count <= longestCaller ? $0 : nil }
+        return [shared(callee), blamed, told].compactMap(\.self).joined(separator: ", called by ")
     }
 
     /// A lock's owner: `thread 4711 "worker" in save() (Store.swift:12)`.
@@ -333,7 +345,9 @@ extension StallReport.SystemCall: CustomStringConvertible {
     /// `fsync(/var/lib/wal)`, or the name alone.
     package var description: String { target.map { "\(name)(\($0))" } ?? name }
 
-    /// Whether the call copies data between files or between a file and memory.
+    /// Whether the call copies data between files or between a file and memory, as far as its name tells.
+    ///
+    /// The file system may decompress the data, or decrypt it.
     fileprivate var copiesData: Bool {
         // A driver or the kernel makes what these show.
         guard !isOfKernel, target?.hasPrefix("/dev/") != true else { return false }
@@ -374,8 +388,6 @@ extension StallReport.LockOwner {
         if waitsFor != nil { return "waits for \(awaitedName)" }
         return systemCall.map { "is in \($0)" } ?? "is waiting"
     }
-
-    fileprivate var awaitedName: String { waitsFor?.named(waitsForLabel) ?? "a lock" }
 }
 
 extension StallReport.PriorityInversion {

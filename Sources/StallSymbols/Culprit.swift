@@ -220,7 +220,8 @@ extension StallReport {
     /// Whether the thread computes in Swift's wait for a global that is being initialized, as its dominant stack shows.
     ///
     /// Such a wait takes a CPU only if the kernel refuses it, because it would close a circle (EDEADLK of futex(2)): the runtime
-    /// then tries again for ever. That is a global whose initializer needs the global itself, through another one.
+    /// then tries again for ever. That is a global whose initializer needs the global itself, through another one, or a lock
+    /// that this thread holds: Swift's `Mutex` waits in the same way.
     func waitsForItsOwnGlobal(inStack stack: Int) -> Bool {
         guard let cause, cause.kind == .cpu, (cause.kernelShare ?? 0) >= 0.5 else { return false }
         let symbols = stacks[stack].lazy.map { frames[$0].symbol ?? "" }

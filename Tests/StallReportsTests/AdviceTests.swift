@@ -118,9 +118,28 @@ import Testing
             return try stall.report().advice?.text
         }
         #expect(try timers(.runLoop)?.contains("(Timer, DispatchQueue.asyncAfter)") == true)
-        for loop in [StallReport.LoopKind.mainQueue, .dispatchQueue, .threadPool] {
+        for loop in [StallReport.LoopKind.mainQueue, .dispatchQueue, .threadPool, .probe] {
             #expect(try timers(loop)?.contains("(DispatchQueue.asyncAfter)") == true)
         }
+    }
+
+    /// A loop of the app's own, such as a game's, runs no queue.
+    @Test(
+        arguments: [
+            (.mainQueue, "main", " (DispatchQueue.main.async).", "(queue: .main)"), (.probe, "game", ".", "(queue:)"),
+            (.dispatchQueue, "db", " (async on its queue).", "(queue:)"), (.serialExecutor, "db", ".", "(queue:)"),
+        ] as [(StallReport.LoopKind, String, String, String)])
+    func `the main queue is advised only where it runs`(
+        kind: StallReport.LoopKind, label: String, end: String, queue: String
+    ) throws {
+        func text(_ lock: StallReport.LockKind) throws -> String? {
+            var report = try Stall(kind: .lock, lock: Self.lock(lock, []), loop: kind).report()
+            (report.loop.label, report.loop.thread) = (label, nil)
+            return report.advice?.text
+        }
+        #expect(try text(.semaphore)?.hasSuffix("let the code that signals call back\(end)") == true)
+        #expect(try text(.threadJoin)?.hasSuffix("let the thread call back at its end\(end)") == true)
+        #expect(try text(.dispatchGroup)?.contains("group.notify\(queue)") == true)
     }
 
     @Test(
@@ -172,6 +191,73 @@ import Testing
         let owner = Self.owner(call: Self.call("read", "/sys/class/hwmon/hwmon3/temp1_input"))
         let advice = try Stall(kind: .lock, lock: Self.lock(.pthreadMutex, [owner])).report().advice
         #expect(advice?.text.contains("let go of it first") == true)
+    }
+
+    @Test func `a thread that is woken often may wait for many holds of a lock`() throws {
+        var report = try Stall(kind: .lock, lock: Self.lock(.pthreadMutex, [Self.owner(isRunning: true)])).report()
+        report.cause?.blockedMilliseconds = 400
+        #expect(report.advice?.text.contains("with the lock held") == true)
+        report.cause?.voluntarySwitches = 400
+        #expect(report.advice?.text.hasSuffix("and may have let go of the lock in between.") == true)
+        report.cause?.lock?.owners[0].time = .init(
+            observedMilliseconds: 400, onCPUMilliseconds: 20, runQueueMilliseconds: 380)
+        #expect(report.advice?.text.contains("more CPU: it waited for a CPU for 380 of 400 ms.") == true)
+    }
+
+    @Test func `the work of a queue that mostly waits cannot be done in pieces`() throws {
+        var owner = Self.owner(isRunning: true)
+        owner.time = .init(observedMilliseconds: 452, onCPUMilliseconds: 12, runQueueMilliseconds: 0)
+        let waiting = Stall(kind: .lock, lock: Self.lock(.dispatchQueue, [owner]))
+        #expect(try waiting.report().advice?.text.contains("in pieces") == false)
+        owner.isRunning = false
+        owner.time?.onCPUMilliseconds = 400
+        let computing = Stall(kind: .lock, lock: Self.lock(.dispatchQueue, [owner]))
+        let words = "its work in save() (Disk.swift:7) can be done in pieces."
+        #expect(try computing.report().advice?.text.hasSuffix(words) == true)
+    }
+
+    @Test(arguments: [.cooperativePool, .taskExecutor, .globalQueue] as [StallReport.LoopKind])
+    func `a pool's threads that were not seen may do something else`(loop: StallReport.LoopKind) throws {
+        let text = try Stall(kind: .cpu, loop: loop, reportKind: .starvation).report().advice?.text
+        #expect(text?.hasSuffix(": the pool's threads that were seen compute.") == true, "\(text ?? "none")")
+        #expect(text?.contains("await Task.yield()") == (loop != .globalQueue))
+    }
+
+    @Test func `this process may be among the writers that are left out`() throws {
+        var call = Self.call("read", "pipe:[4]", [Self.cat])
+        call.omittedPeers = 1
+        #expect(try Stall(call: call).report().advice?.rule == "stream")
+    }
+
+    @Test func `a library for images may write one`() throws {
+        let text = try Stall(kind: .cpu, inner: ["libpng!png_write_image"]).report().advice?.text
+        #expect(text?.contains("If it decodes an image,") == true)
+    }
+
+    /// The main thread waits for a queue, whose work calls `DispatchQueue.main.sync`.
+    @Test func `who calls sync on a queue may hold no lock`() throws {
+        let owners = [Self.owner(11, waitsFor: .dispatchQueue), Self.owner(10, waitsFor: .dispatchQueue)]
+        for kind in [StallReport.LockKind.dispatchQueue, .threadJoin] {
+            let stall = Stall(kind: .deadlock, lock: Self.lock(kind, owners, isDeadlock: true))
+            #expect(try stall.report().advice?.text.hasPrefix("Call async instead of sync in save()") == true)
+        }
+        let mixed = Stall(kind: .deadlock, lock: Self.lock(.pthreadMutex, owners, isDeadlock: true))
+        #expect(try mixed.report().advice?.text.hasPrefix("Do not call sync in save() (Disk.swift:7) while") == true)
+    }
+
+    @Test(
+        arguments: [(.threadJoin, "the end of a thread"), (.once, "the one-time initialization")]
+            as [(StallReport.LockKind, String)])
+    func `what has to end first is no lock of an order`(kind: StallReport.LockKind, end: String) throws {
+        let owners = [Self.owner(11, waitsFor: .pthreadMutex), Self.owner(10, stack: 0, waitsFor: kind)]
+        let text = try Stall(kind: .deadlock, lock: Self.lock(kind, owners, isDeadlock: true)).report().advice?.text
+        let start = "Do not wait for \(end) in load() (Store.swift:12) while it holds what that needs"
+        #expect(text?.hasPrefix(start) == true, "\(text ?? "none")")
+    }
+
+    @Test func `the initializer of a global may wait for a lock`() throws {
+        let advice = try Stall(kind: .deadlock).report().advice
+        #expect(advice?.text.hasSuffix("take no lock that is held where the global is read.") == true)
     }
 
     @Test func `the host of a virtual machine may hold it to a limit`() throws {

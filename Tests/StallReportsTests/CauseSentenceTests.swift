@@ -89,7 +89,7 @@ import Testing
         }
         #expect(
             sentence(.init(number: 0, name: "read", target: "/data/catalogue.bin"), kernelShare: 1)
-                == "In read(2) of /data/catalogue.bin for 1100 of 1110 ms, copying in the kernel."
+                == "In read(2) of /data/catalogue.bin for 1100 of 1110 ms, likely copying in the kernel."
         )
         #expect(
             sentence(.init(number: 0, name: "read", target: "/proc/7/smaps"), kernelShare: 1)
@@ -241,6 +241,25 @@ import Testing
         )
         let alone = mutex([owner(1, "app", waitsFor: .pthreadMutex)], isDeadlock: true)
         #expect(sentence(.deadlock, alone) == "Waits for the mutex, which it holds itself.")
+    }
+
+    @Test func `no thread is held, and an initialization is run`() {
+        let (joins, reads) = (owner(2, "a", waitsFor: .threadJoin), owner(3, "b", waitsFor: .dispatchOnce))
+        let (end, rest) = (owner(1, "app"), "waits for the end of thread 3 \"b\", which waits for the one-time ")
+        #expect(
+            sentence(.deadlock, mutex([joins, reads, end], isDeadlock: true))
+                == "Waits in a cycle for the mutex held by thread 2 \"a\", which \(rest)initialization run by "
+                + "thread 1 \"app\".")
+        #expect(
+            sentence(.lock, mutex([joins, reads, end])).hasSuffix(
+                "which \(rest)initialization run by thread 1 \"app\", which is waiting."))
+        let joined = StallReport.Lock(
+            kind: .threadJoin, isDeadlock: true, owners: [owner(2, "a", waitsFor: .pthreadMutex), end])
+        #expect(
+            sentence(.deadlock, joined)
+                == "Waits in a cycle for the end of thread 2 \"a\", which waits for the mutex held by "
+                + "thread 1 \"app\".")
+        #expect(sentence(.deadlock, mutex([], isDeadlock: true)) == "Waits for the mutex.")
     }
 
     @Test func `a thread outside of a cycle is not said to wait in it`() {

@@ -60,7 +60,8 @@ import Testing
         #expect(
             sentence(.lock, .init(number: 202, name: "futex"), lock)
                 == "Blocked for 500 of 500 ms in puts; the lock of the stream \"stdout\" is held by thread 2 \"printer\", "
-                + "which is in write(pipe:[5]); its reading end is open in less (pid 8, running for 25 h), which a signal has stopped."
+                + "which is in write(pipe:[5]); its reading end is open in less (pid 8, running for 25 h), "
+                + "which a signal had stopped when it was looked at."
         )
     }
 
@@ -86,6 +87,7 @@ import Testing
             ).inWords
         }
         #expect(words("R").hasSuffix("), which was on a CPU or ready to run when it was looked at"))
+        #expect(words("t").hasSuffix("), which a debugger or tracer had stopped when it was looked at"))
         #expect(
             words("S", threads: 3, call: "futex")
                 == "make (pid 5, running for 350 ms), whose main thread was in futex when it was looked at")

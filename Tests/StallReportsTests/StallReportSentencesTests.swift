@@ -205,6 +205,34 @@ import Testing
         #expect(waiting.longestWait?.function == "refresh()")
     }
 
+    /// Three callers have a third of the time each; then most of it is in a library, without a function of the app.
+    @Test func `what half of the samples do not show is not named`() throws {
+        var report = try report(cause(.cpu, onCPU: 900, blocked: 0))
+        let first = report
+        let end = " in memmove, called by NoteStore.save(_:)"
+        #expect(first.cause?.summary.hasSuffix("\(end), called by refresh().") == true)
+        for caller in ["load()", "open()"] {
+            report.frames.append(.init(image: 0, offset: "0x8", function: caller, isInApp: true, kind: .code))
+            report.stacks.append([0, 1, report.frames.count - 1, 3])
+        }
+        report.stacks.append([0])
+        let sample = report.samples[0]
+        func samples(_ parts: [(Int, Double)]) -> [StallReport.Sample] {
+            parts.map { stack, weight in
+                var part = sample
+                (part.stack, part.weightMilliseconds) = (stack, weight)
+                return part
+            }
+        }
+        report.samples = samples([(0, 300), (2, 300), (3, 300)])
+        report.nameCause(since: first)
+        #expect(report.cause?.summary.hasSuffix("\(end).") == true)
+        let second = report
+        report.samples = samples([(0, 150), (2, 100), (3, 100), (4, 550)])
+        report.nameCause(since: second)
+        #expect(report.cause?.summary == "On CPU for 900 of 900 ms, 60 % of it in the kernel.")
+    }
+
     @Test func `a wait until a process ends names the child`() throws {
         let inner = ["$s10Foundation7ProcessC13waitUntilExityyF"]
         var call = StallReport.SystemCall(number: 271, name: "ppoll")
@@ -256,6 +284,10 @@ import Testing
             try named(cause(.io, onCPU: 100, blocked: 900, call: poll), inner: ["getaddrinfo"])
                 == "Blocked for 900 of 1000 ms in getaddrinfo, which waits for the name server 10.0.0.1:53; "
                 + "on CPU for 100 ms.")
+        let avahi = StallReport.SystemCall(number: 0, name: "read", target: "socket to /run/avahi-daemon/socket")
+        #expect(
+            try named(cause(.io, onCPU: 0, blocked: 900, call: avahi), inner: ["getaddrinfo"])
+                == "Blocked for 900 of 900 ms in getaddrinfo, which waits for /run/avahi-daemon/socket.")
     }
 
     @Test func `the thread of the report's own loop has the loop's label`() throws {
