@@ -16,7 +16,7 @@ public func startRun(
 ) -> Int32 {
     do throws(StallWatchError) {
         let monitor = try RunMonitor(
-            threshold: .nanoseconds(Int64(clamping: threshold)), loops: loops, output: String(cString: output))
+            threshold: .nanoseconds(Int64(clamping: threshold)), loops: loops, output: pathText(cString: output))
         RunMonitor.current.withLock { $0 = monitor }
         return 0
     } catch {
@@ -133,7 +133,7 @@ public func dumpHang(
     let now = monotonicNow()
     let since = now &- min(milliseconds &* 1_000_000, now)
     do throws(StallWatchError) {
-        let directory = String(cString: directory)
+        let directory = pathText(cString: directory)
         let report = try WorkerThread.asOwnThread { () throws(StallWatchError) in
             try HangDump.take("tests", since: since, directory: directory)
         }
@@ -148,7 +148,8 @@ public func dumpHang(
 
 /// Stores a text in a C buffer, cut to its size in bytes and ended by a zero byte.
 func store(_ text: String, in buffer: UnsafeMutablePointer<CChar>, size: Int) {
-    let bytes = text.utf8CString.dropLast().prefix(max(size - 1, 0))
+    // It may name a path, which need not be UTF-8.
+    let bytes = pathBytes(text).dropLast().prefix(max(size - 1, 0))
     for (index, byte) in bytes.enumerated() { buffer[index] = byte }
     if size > 0 { buffer[bytes.count] = 0 }
 }

@@ -77,7 +77,7 @@ enum Interruption {
 
     private static func end(by number: Int32) {
         state.withLock { state in
-            for path in state.temporaryFiles { unlink(path) }
+            for path in state.temporaryFiles { unlink(pathBytes(path)) }
             signal(number, SIG_DFL)
             var set = sigset_t()
             sigemptyset(&set)

@@ -53,8 +53,11 @@ struct BaselineUpdateCommand: ParsableCommand {
         var baseline = try readBaseline()
         let kept = baseline.entries.count
         var unnamed = 0
-        try selection.read().forEach(.whole) { report, _ in
-            if let entry = StallBaseline.Entry(report, until: expires) { baseline.add(entry) } else { unnamed += 1 }
+        // Tests that name a baseline fail without one, also while nothing stalls.
+        try NoStalls.allowed(true) {
+            try selection.read().forEach(.whole) { report, _ in
+                if let entry = StallBaseline.Entry(report, until: expires) { baseline.add(entry) } else { unnamed += 1 }
+            }
         }
         try OutputFile(path: file).write(baseline.jsonData())
         let added = baseline.entries.count - kept

@@ -45,7 +45,7 @@ struct OutputFile {
             if let status = FileStatus(descriptor: descriptor), status.isRegular,
                 status.changedAt / 1_000_000_000 + 1 < time(nil), flock(descriptor, LOCK_EX | LOCK_NB) == 0
             {
-                unlink(path)
+                unlink(pathBytes(path))
             }
         }
     }
@@ -71,12 +71,12 @@ struct OutputFile {
             if case .failed(let error) = FileFlush(descriptor) { throw CommandFailure(writing: path, errno: error) }
             isOpen = false
             // Errors of a delayed write may only show here (close(2)).
-            guard close(descriptor) == 0, rename(temporary, target) == 0 else {
+            guard close(descriptor) == 0, rename(pathBytes(temporary), pathBytes(target)) == 0 else {
                 throw CommandFailure(writing: path, errno: errno)
             }
         } catch {
             if isOpen { close(descriptor) }
-            unlink(temporary)
+            unlink(pathBytes(temporary))
             throw error
         }
     }

@@ -19,9 +19,9 @@ func directoryName(_ path: String) -> String {
 
 /// An absolute path without symbolic links; `nil` if there is no such file.
 func resolvedPath(_ path: String) -> String? {
-    guard let resolved = realpath(path, nil) else { return nil }
+    guard let resolved = realpath(pathBytes(path), nil) else { return nil }
     defer { free(resolved) }
-    return String(cString: resolved)
+    return pathText(cString: resolved)
 }
 
 extension Double {

@@ -1,5 +1,6 @@
 import ArgumentParser
 import Glibc
+import LinuxSupport
 
 struct RunCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
@@ -74,7 +75,7 @@ struct RunCommand: ParsableCommand {
         let output = try ReportOutput(settings.output)
         let variables = try PreloadedLibraries.environment(agent: "STALLWATCH_RUN_LIBRARY")
         try output.checkWritable()
-        let search = ProgramSearch(path: getenv("PATH").map { String(cString: $0) })
+        let search = ProgramSearch(path: getenv("PATH").map { pathText(cString: $0) })
         let runnable = try RunnableProgram(program[0], search: search)
         var environment = ProcessEnvironment.current()
         for variable in RunSettings.Variable.allCases { environment.remove(variable.rawValue) }
@@ -94,14 +95,14 @@ struct RunCommand: ParsableCommand {
         var arguments = (first..<count).map { CommandLine.unsafeArgv[$0] } + [nil]
         return environment.withCStrings { entries in
             Program.signals.restore()
-            execve(path, &arguments, &entries)
+            execve(pathBytes(path), &arguments, &entries)
             return CommandFailure(starting: path, errno: errno)
         }
     }
 
     private func settings() throws -> RunSettings {
         try RunSettings(threshold: threshold, output: output, loop: loop, children: children, quiet: quiet) {
-            getenv($0.rawValue).map { String(cString: $0) }
+            getenv($0.rawValue).map { pathText(cString: $0) }
         }
     }
 }

@@ -111,7 +111,7 @@ enum ProgramFile: Equatable {
     /// The interpreter and the rest as one argument, as the kernel splits them; `nil` if the file is no script.
     static func words(ofFirstLine start: [UInt8]) -> [String]? {
         guard start.starts(with: "#!".utf8) else { return nil }
-        let line = String(decoding: start.dropFirst(2).prefix { $0 != UInt8(ascii: "\n") && $0 != 0 }, as: UTF8.self)
+        let line = pathText(start.dropFirst(2).prefix { $0 != UInt8(ascii: "\n") && $0 != 0 })
         let parts = line.split(maxSplits: 1, whereSeparator: { $0 == " " || $0 == "\t" })
         return parts.map { String($0).trimmed }
     }

@@ -86,7 +86,7 @@ struct SymbolicateCommand: ParsableCommand {
                 "\(ReportOrigin(path: file.path)) may hold several reports: use --output instead of --in-place."
             )
         }
-        if let output, mkdir(output, 0o700) != 0, errno != EEXIST {
+        if let output, mkdir(pathBytes(output), 0o700) != 0, errno != EEXIST {
             throw CommandFailure(writing: output, errno: errno)
         }
         var missing = MissingImages()

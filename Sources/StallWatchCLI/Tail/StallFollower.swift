@@ -34,13 +34,18 @@ struct StallFollower {
         return event
     }
 
-    mutating func dead(isGone: (ReportSummary) -> Bool) -> [ReportSummary] {
-        let dead = ongoing.values.filter(isGone).sorted { $0.startedAt < $1.startedAt }
-        for report in dead {
+    mutating func dead(isGone: (ReportSummary) -> Bool) -> [ReportSummary] { end(with: .died, where: isGone) }
+
+    /// Ends the stalls whose files are gone: a repeat's is removed when the next one like it ends, maybe before a poll.
+    mutating func lost(isLost: (ReportSummary) -> Bool) -> [ReportSummary] { end(with: .abandoned, where: isLost) }
+
+    private mutating func end(with event: Event, where isOver: (ReportSummary) -> Bool) -> [ReportSummary] {
+        let over = ongoing.values.filter(isOver).sorted { $0.startedAt < $1.startedAt }
+        for report in over {
             ongoing[report.id] = nil
-            reported[report.id] = .died
+            reported[report.id] = event
         }
-        return dead
+        return over
     }
 
     private static func event(of report: ReportSummary) -> Event {
@@ -56,6 +61,8 @@ struct FollowedDirectory {
     private var watch: DirectoryWatch
     private let filter: ReportFilter
     private var follower = StallFollower()
+    /// The files of the ongoing stalls, by their ids.
+    private var paths: [String: String] = [:]
 
     init(watch: DirectoryWatch, filter: ReportFilter) {
         self.watch = watch
@@ -67,6 +74,7 @@ struct FollowedDirectory {
     mutating func poll(_ printer: TailPrinter, skipsEnded: Bool = false) throws {
         for path in watch.changes() {
             guard let report = read(path) else { continue }
+            if report.state == .ongoing { paths[report.id] = path }
             if skipsEnded, report.state != .ongoing {
                 follower.skip(report)
             } else if filter.matches(report) || follower.ongoing[report.id] != nil,
@@ -76,6 +84,9 @@ struct FollowedDirectory {
                 try printer.print(event, report)
             }
         }
+        paths = paths.filter { follower.ongoing[$0.key] != nil }
+        let lost = Set(paths.filter { watch.hasLost($0.value) }.map(\.key))
+        for report in follower.lost(isLost: { lost.contains($0.id) }) { try printer.print(.abandoned, report) }
         for report in follower.dead(isGone: \.processIsGone) { try printer.print(.died, report) }
     }
 
@@ -134,6 +145,12 @@ struct DirectoryWatch {
         }
         seen = present
         return changed.sorted()
+    }
+
+    /// Returns whether a report's file was gone at the last call, and is not there under the name of a repeat either.
+    func hasLost(_ path: String) -> Bool {
+        guard seen[fileName(path)] == nil, FileStatus(path: path) == nil else { return false }
+        return FileStatus(path: "\(path.dropLast(".json".utf8.count))\(StallReport.newestSuffix)") == nil
     }
 }
 

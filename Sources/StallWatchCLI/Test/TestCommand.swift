@@ -168,7 +168,7 @@ enum PreloadedLibraries {
                 "\(names.preload) is in \(directory), and LD_PRELOAD cannot name a path with a space or a colon: "
                     + "install the tool in another directory")
         }
-        let before = getenv("LD_PRELOAD").map { ":" + String(cString: $0) } ?? ""
+        let before = getenv("LD_PRELOAD").map { ":" + pathText(cString: $0) } ?? ""
         return "\(directory)/\(names.preload)\(before)"
     }
 

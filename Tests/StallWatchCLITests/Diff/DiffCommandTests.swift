@@ -194,6 +194,14 @@ import Testing
         #expect(entries.count == 2)
     }
 
+    @Test func `reports without stalls give a baseline without entries`() throws {
+        try scratch.write("reports/notes.txt", "no report")
+        let result = try Tool.run(["baseline", "update", "reports"], in: scratch)
+        #expect(result.status == 0 && result.output == "stall-baseline.json: 0 entries added, 0 kept.\n", "\(result)")
+        #expect(result.errors.hasPrefix("No stalls in reports/.\n"), "\(result)")
+        #expect(try baseline(scratch, "stall-baseline.json").entries.isEmpty)
+    }
+
     @Test func `a damaged baseline is an error and stays as it is`() throws {
         try scratch.write("known.json", #"{"version": 1, "stalls": [{"fingerprint": "x", "expires": "2020-01-31"}]}"#)
         try scratch.write([ReportFixture(number: 1)], in: "reports/")

@@ -1,5 +1,6 @@
 import Foundation
 import Glibc
+import LinuxSupport
 import TestSupport
 import Testing
 import TextOutput
@@ -20,6 +21,18 @@ import TextOutput
         }
         #expect(try String(contentsOfFile: path, encoding: .utf8) == "one two")
         #expect(scratch.names == ["file"])
+    }
+
+    @Test func `a path need not be UTF-8`() throws {
+        let folder = scratch.path(pathText([0x63, 0x61, 0x66, 0xe9]))
+        try #require(mkdir(pathBytes(folder), 0o700) == 0)
+        let path = folder + "/" + pathText([0xff])
+        try OutputFile(path: path).write(Array("old".utf8))
+        #expect(readSmallFile(path) == "old" && resolvedPath(path).map(fileName) == fileName(path))
+        try OutputFile(path: path).write(Array("new".utf8))
+        #expect(throws: Failure.self) { try OutputFile(path: path).write { _ in throw Failure() } }
+        #expect(readSmallFile(path) == "new")
+        #expect(directoryEntries(folder)?.count == 3, "the file, and the two of each directory")
     }
 
     @Test func aFailedWriteKeepsTheOldFile() throws {

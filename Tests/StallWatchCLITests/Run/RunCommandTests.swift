@@ -114,6 +114,12 @@ import Testing
         #expect(ProgramFile.words(ofFirstLine: Array(text.utf8)) == words)
     }
 
+    @Test func `a script's interpreter may be below a directory that is not UTF-8`() {
+        let path: [UInt8] = [0x2f, 0xe9, 0x2f, 0x73, 0x68]
+        let line: [UInt8] = [0x23, 0x21] + path + [0x20, 0x2d, 0x65, 0x0a]
+        #expect(ProgramFile.words(ofFirstLine: line) == [pathText(path), "-e"])
+    }
+
     @Test(
         arguments: [
             ("python3", "python3"), ("-S A=1 python3 -u", "python3"), ("-i python3", "python3"), ("", nil), ("-S", nil),

@@ -198,6 +198,26 @@ import TextOutput
         #expect(!printed.text.contains("700 ms"), "\(printed.text)")
     }
 
+    /// A repeat has its file removed when the next one like it ends, which may be between two looks.
+    @Test func `a stall whose file is gone does not go on`() throws {
+        final class Printed { var text = "" }
+        let printed = Printed()
+        let printer = TailPrinter(terminal: Terminal(), isJSON: false) { printed.text += $0 }
+        let report = ReportFixture(number: 2, state: "ongoing", milliseconds: 250)
+        try scratch.write([report], in: "stalls/")
+        var followed = FollowedDirectory(
+            watch: try DirectoryWatch(path: scratch.path("stalls")), filter: ReportFilter())
+        try followed.poll(printer)
+        try followed.poll(printer)
+        #expect(followed.ongoing.count == 1)
+        try scratch.write([ReportFixture(number: 3)], in: "stalls/")
+        try FileManager.default.removeItem(atPath: scratch.path("stalls/" + report.fileName))
+        try followed.poll(printer)
+        try followed.poll(printer)
+        #expect(followed.ongoing.isEmpty)
+        #expect(printed.text.components(separatedBy: "end not observed, after 250 ms").count == 2, "\(printed.text)")
+    }
+
     @Test func eachEventIsReturnedOnce() throws {
         var follower = StallFollower()
         var report = ReportSummary(try StallReport(jsonData: ReportFixture(state: "ongoing").bytes))
