@@ -52,8 +52,11 @@ extension PoolTasks {
     private static let patience: UInt64 = 50_000_000
 
     /// Lets an empty task find whether the program's tasks run on Swift's own pool; if it is late, the next check knows.
+    ///
+    /// Not where /proc is another namespace's, or is not mounted: there libdispatch ends a program with work in a pool, as
+    /// it opens the `stat` of its workers (workqueue.c, `_dispatch_workq_count_runnable_workers`).
     static func findPool() {
-        guard pool.queue == nil, !pool.isReplaced else { return }
+        guard showsOwnThreads, pool.queue == nil, !pool.isReplaced else { return }
         let hasRun = Semaphore()
         Task.detached(name: HeartbeatSource.taskName) {
             pool.confirm()
