@@ -82,6 +82,8 @@ import Testing
             now()
             probe.endTurn()
         }
+        // A stop waits for the names for a second only.
+        _ = eventually { (try? directory.reports().first)?.culprit != nil }
         monitor.stop()
         let report = try #require(try directory.reports().first)
         let name = activity == .cpu ? "firstComputes(until:_:)" : "firstSleeps(_:)"
