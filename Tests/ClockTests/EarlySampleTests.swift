@@ -83,7 +83,7 @@ import Testing
             probe.endTurn()
         }
         // A stop waits for the names for a second only.
-        _ = eventually { (try? directory.reports().first)?.culprit != nil }
+        #expect(monitor.settle([probe.label], until: endOfPatience))
         monitor.stop()
         let report = try #require(try directory.reports().first)
         let name = activity == .cpu ? "firstComputes(until:_:)" : "firstSleeps(_:)"

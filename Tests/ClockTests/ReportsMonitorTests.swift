@@ -69,11 +69,14 @@ import TestSupport
 
     /// The thread responds neither to ptrace nor to a signal, so its stack can only be read.
     @Test func aStallInUninterruptibleSleepIsReported() throws {
-        let monitor = try monitor()
+        // The names of the tests' file may take longer than a program would wait.
+        let monitor = try monitor { $0.symbols.lookup.timeLimit = .seconds(4) }
         try monitor.start()
         let begun = monotonicNow()
         loop.turn { cunwind_test_sleep_in_vfork(300) }
         let taken = Double(monotonicNow() - begun) / 1_000_000
+        // A stop waits for the names for a second only.
+        #expect(monitor.settle([loop.probe.label], until: endOfPatience))
         monitor.stop()
         let report = try #require(try scratch.reports().first)
         #expect(report.state == .ended)
