@@ -75,13 +75,14 @@ package struct CPUQuota {
     }
 }
 
+/// The kernel's unit of times in /proc, in nanoseconds: usually 10 ms (sysconf(3)).
+package let clockTick = 1_000_000_000 / UInt64(max(sysconf(Int32(_SC_CLK_TCK)), 1))
+
 /// A reading of each CPU's steal time (proc_stat(5)): while the host of a virtual machine did not run its CPU, a
 /// thread's own clocks count neither time on a CPU nor waiting for one.
 package struct CPUSteal: Sendable {
     /// The share of stolen time above which a measurement says little; a host takes a CPU for some 10 ms each time.
     package static let disturbingShare = 0.01
-    /// The kernel's unit of steal time, in nanoseconds: usually 10 ms.
-    private static let tick = 1_000_000_000 / UInt64(max(sysconf(Int32(_SC_CLK_TCK)), 1))
 
     /// The time of the reading, in nanoseconds of the monotonic clock.
     package let time: UInt64
@@ -112,14 +113,14 @@ package struct CPUSteal: Sendable {
 
     /// Returns the time stolen from the most affected CPU until a later reading, in nanoseconds.
     package func longest(until end: CPUSteal) -> UInt64 {
-        (taken(until: end).max() ?? 0) * Self.tick
+        (taken(until: end).max() ?? 0) * clockTick
     }
 
     /// Returns the share of all CPUs' time stolen until a later reading, 0 to 1.
     package func share(until end: CPUSteal) -> Double {
         let whole = Double(end.time &- time) * Double(ticks.count)
         guard whole > 0 else { return 0 }
-        return min(Double(taken(until: end).reduce(0, +) * Self.tick) / whole, 1)
+        return min(Double(taken(until: end).reduce(0, +) * clockTick) / whole, 1)
     }
 
     /// Whether the share stolen since this reading is above ``disturbingShare``; reads /proc/stat again.

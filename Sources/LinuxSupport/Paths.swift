@@ -29,6 +29,12 @@ package func pathBytes(_ path: String) -> [CChar] {
     return bytes.map { CChar(bitPattern: $0) } + [0]
 }
 
+/// Returns the same bytes without the zero, as they stand in a socket's address or in an environment.
+package func pathData(_ path: String) -> [UInt8] { pathBytes(path).dropLast().map { UInt8(bitPattern: $0) } }
+
+/// Returns a variable of the environment that may be a path; `nil` if it is not set.
+package func environmentPath(_ name: String) -> String? { getenv(name).map { pathText(cString: $0) } }
+
 package func open(_ path: String, _ flags: Int32) -> Int32 { open(pathBytes(path), flags) }
 
 package func open(_ path: String, _ flags: Int32, _ mode: UInt32) -> Int32 { open(pathBytes(path), flags, mode) }

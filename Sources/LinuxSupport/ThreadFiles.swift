@@ -74,7 +74,7 @@ package struct ProcStat: Equatable {
     package var letter: String { String(UnicodeScalar(state)) }
 
     /// The start time in nanoseconds of CLOCK_BOOTTIME, in steps of a clock tick.
-    package var startedAt: UInt64 { startTicks &* (1_000_000_000 / UInt64(max(sysconf(Int32(_SC_CLK_TCK)), 1))) }
+    package var startedAt: UInt64 { startTicks &* clockTick }
 
     /// Whether it started after a time of CLOCK_BOOTTIME: what had this id then was another one.
     package func isYounger(than time: UInt64) -> Bool { startedAt > time + Self.startTolerance }

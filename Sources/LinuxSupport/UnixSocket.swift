@@ -141,7 +141,7 @@ package enum UnixSocket {
     private static func call(
         _ function: (Int32, UnsafePointer<sockaddr>, socklen_t) -> Int32, _ descriptor: Int32, _ path: String
     ) -> Int32 {
-        let bytes = pathBytes(path).dropLast().map { UInt8(bitPattern: $0) }
+        let bytes = pathData(path)
         guard bytes.count <= maximumPathBytes else { return ENAMETOOLONG }
         var address = sockaddr_un()
         address.sun_family = sa_family_t(AF_UNIX)

@@ -79,8 +79,9 @@ cunwind_step cunwind_infer_frame_pointer(cunwind_unwinder *unwinder, const cunwi
     has_called |= cunwind_is_call(code);
     // The loop that touches each page of a large frame (-fstack-clash-protection). B.cond: a signed 19-bit count.
     uint64_t target = address + (uint64_t)((int64_t)((uint64_t)(code >> 5) << 45) >> 43);
-    if ((code & 0xff000000u) == 0x54000000u && !has_called && target <= grown) now.is_fixed = false;
-    bool is_branch = (code & 0xff000000u) == 0x54000000u || (code & 0x7c000000u) == 0x34000000u;
+    bool is_conditional = (code & 0xff000000u) == 0x54000000u;
+    if (is_conditional && !has_called && target <= grown) now.is_fixed = false;
+    bool is_branch = is_conditional || (code & 0x7c000000u) == 0x34000000u;
     if (is_return_or_jump(code)) now.bytes = now.body;
     if (now.is_set && (cunwind_is_call(code) || is_branch || is_return_or_jump(code))) now.in_prologue = false;
   }

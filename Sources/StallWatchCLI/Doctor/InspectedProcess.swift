@@ -89,7 +89,10 @@ extension InspectedProcess {
         return status
     }
 
-    /// The words for a process that has changed its user or has capabilities: its files in /proc are root's.
+    /// Whether a process shows its open files: those of one that has changed its user or has capabilities are root's.
+    static func showsFiles(_ pid: Int32) -> Bool { directoryEntries("/proc/\(pid)/fd") != nil }
+
+    /// The words for a process that does not show its open files.
     static func hidesFiles(_ pid: Int32) -> String {
         "Process \(pid) does not show its open files: run the tool as root"
     }

@@ -105,7 +105,7 @@ enum HealthTarget: Equatable {
             }
             let directory = "/proc/\(pid)"
             guard let path = Self.pointer(in: directory) else {
-                throw Self.noFile(pid, showsFiles: directoryEntries("\(directory)/fd") != nil)
+                throw Self.noFile(pid, showsFiles: InspectedProcess.showsFiles(pid))
             }
             // The process may be in a container.
             return "\(directory)/root\(path)"

@@ -65,7 +65,7 @@ struct ControlClient {
             _ = try InspectedProcess.status(of: pid)
             let process = InspectedProcess(pid: pid)
             guard process.isMonitored else { throw process.notMonitored }
-            guard directoryEntries("/proc/\(pid)/fd") != nil else {
+            guard InspectedProcess.showsFiles(pid) else {
                 throw CommandFailure(.noPermission, InspectedProcess.hidesFiles(pid) + ".")
             }
             throw CommandFailure(

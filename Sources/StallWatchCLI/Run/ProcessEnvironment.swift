@@ -33,7 +33,7 @@ struct ProcessEnvironment: Equatable {
 
     /// Sets a variable, whose value may be a path, in the place that it has, or at the end.
     mutating func set(_ name: String, _ value: String) {
-        let entry = pathBytes("\(name)=\(value)").dropLast().map { UInt8(bitPattern: $0) }
+        let entry = pathData("\(name)=\(value)")
         if let index = entries.firstIndex(where: { $0.starts(with: "\(name)=".utf8) }) {
             entries[index] = entry
         } else {

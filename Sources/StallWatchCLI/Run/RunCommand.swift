@@ -75,7 +75,7 @@ struct RunCommand: ParsableCommand {
         let output = try ReportOutput(settings.output)
         let variables = try PreloadedLibraries.environment(agent: "STALLWATCH_RUN_LIBRARY")
         try output.checkWritable()
-        let search = ProgramSearch(path: getenv("PATH").map { pathText(cString: $0) })
+        let search = ProgramSearch(path: environmentPath("PATH"))
         let runnable = try RunnableProgram(program[0], search: search)
         var environment = ProcessEnvironment.current()
         for variable in RunSettings.Variable.allCases { environment.remove(variable.rawValue) }
@@ -102,7 +102,7 @@ struct RunCommand: ParsableCommand {
 
     private func settings() throws -> RunSettings {
         try RunSettings(threshold: threshold, output: output, loop: loop, children: children, quiet: quiet) {
-            getenv($0.rawValue).map { pathText(cString: $0) }
+            environmentPath($0.rawValue)
         }
     }
 }

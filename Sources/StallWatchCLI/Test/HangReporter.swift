@@ -76,8 +76,7 @@ struct HangReporter {
     static func isHang(
         _ offering: [RunningProcess], among all: [RunningProcess], _ progress: TestRun.Progress, at now: UInt64
     ) -> Bool {
-        let tick = 1_000_000_000 / UInt64(max(sysconf(Int32(_SC_CLK_TCK)), 1))
-        let isOld = offering.contains { now &- min($0.startTicks &* tick, now) >= progress.clock.limit }
+        let isOld = offering.contains { now &- min($0.startTicks &* clockTick, now) >= progress.clock.limit }
         if isOld || !progress.tests.running.isEmpty { return true }
         return offering.isEmpty && progress.tests.hasBegun && !all.contains { $0.state == "R" }
     }

@@ -139,7 +139,7 @@ struct PoolWidths: Equatable {
 struct RequestDirectory {
     let path: String
 
-    init(in parent: String = getenv("TMPDIR").map { pathText(cString: $0) } ?? "/tmp") throws(CommandFailure) {
+    init(in parent: String = environmentPath("TMPDIR") ?? "/tmp") throws(CommandFailure) {
         var template = pathBytes("\(parent)/stallwatch-XXXXXX")
         guard mkdtemp(&template) != nil else { throw CommandFailure(writing: parent, errno: errno) }
         path = pathText(cString: template)
@@ -168,7 +168,7 @@ enum PreloadedLibraries {
                 "\(names.preload) is in \(directory), and LD_PRELOAD cannot name a path with a space or a colon: "
                     + "install the tool in another directory")
         }
-        let before = getenv("LD_PRELOAD").map { ":" + pathText(cString: $0) } ?? ""
+        let before = environmentPath("LD_PRELOAD").map { ":" + $0 } ?? ""
         return "\(directory)/\(names.preload)\(before)"
     }
 

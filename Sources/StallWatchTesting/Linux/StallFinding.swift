@@ -111,7 +111,7 @@ enum BaselineFiles {
 
     /// Returns the baseline at a path, or the one that the environment names; `nil` if there is none.
     static func baseline(at path: String?) throws(StallWatchError) -> StallBaseline? {
-        guard let path = path ?? getenv(variable).map({ pathText(cString: $0) }), !path.isEmpty else { return nil }
+        guard let path = path ?? environmentPath(variable), !path.isEmpty else { return nil }
         return try known.withLock { known in
             if let result = known[path] { return result }
             let result = Result { () throws(StallWatchError) in try read(path) }

@@ -18,7 +18,7 @@ package struct MonitorEnvironment: Sendable {
     package static var current: MonitorEnvironment {
         var variables: [String: String] = [:]
         for name in ["STALLWATCH", "STALLWATCH_THRESHOLD", "STALLWATCH_REPORTS"] {
-            variables[name] = getenv(name).map { pathText(cString: $0) }
+            variables[name] = environmentPath(name)
         }
         return MonitorEnvironment(variables, isSecure: getauxval(UInt(AT_SECURE)) != 0)
     }
