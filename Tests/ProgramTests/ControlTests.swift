@@ -121,8 +121,9 @@ import Testing
         // Other files are not counted: Dispatch and the watchdog open theirs when they first need them.
         #expect(eventually { Self.sockets(host.pid) == sockets }, "\(sockets) before, \(Self.sockets(host.pid)) after")
         let after = Self.memory(host.pid)
-        // A page cache of malloc may grow by some pages, once.
-        #expect(after - memory < 1_024, "\(memory) KiB before, \(after) after")
+        // malloc may keep an arena more for threads that met on a busy machine: 1.4 MiB once. A page for each
+        // connection would be 4 MB, and what the floods sent 25.
+        #expect(after - memory < 1_000 * 4, "\(memory) KiB before, \(after) after")
         #expect(during < before + 500_000_000, "\(before) ns before, \(during) beside silent connections")
         print("hostile: sockets \(sockets), memory \(memory) -> \(after) KiB, answer \(before) -> \(during) ns")
     }
