@@ -49,7 +49,7 @@ package struct TaskReader {
     /// The most memory that is searched, in bytes (4 GiB).
     static let maximumBytes: UInt64 = 4 << 30
     /// The longest time of one reading, or of all searches for continuations, in nanoseconds (5 s).
-    static let longestTime: UInt64 = 5_000_000_000
+    package static let longestTime: UInt64 = 5_000_000_000
     /// The memory that is searched at once, in bytes (1 MiB): about 0.2 ms.
     private static let pieceBytes: UInt64 = 1 << 20
     /// The pieces, and the tasks, after which the thread lets others run: about 4 ms.
@@ -165,18 +165,18 @@ package struct TaskReader {
 
     /// Searches all memory for the checked continuations of waiting tasks; returns the tasks that still wait and have none.
     ///
-    /// Takes at most five seconds; one incomplete or no longer wanted returns none. `bytes`: the memory searched.
+    /// Takes at most `time` nanoseconds; one incomplete or no longer wanted returns none. `bytes`: the memory searched.
     ///
     /// The object in which Swift's library keeps a checked continuation is freed with the last reference to it, and malloc(3)
     /// writes over the first word of what is free. A task that waits again and again may have its object where the search
     /// was a moment ago. Of short waits it is seen to go on; of long ones, one of several searches finds the object.
     package func tasksWithoutContinuation(
-        among tasks: [SwiftTask], isWanted: () -> Bool = { true }
+        among tasks: [SwiftTask], within time: UInt64 = longestTime, isWanted: () -> Bool = { true }
     ) -> (ids: Set<UInt64>, bytes: UInt64) {
         let ranges = readSmallFile("/proc/self/maps", limit: Self.maximumMapBytes).map(Self.ranges) ?? []
         var left = tasks.filter { task in ranges.contains { $0.contains(task.address) } }
         guard calibration.continuation != 0, !left.isEmpty else { return ([], 0) }
-        let deadline = monotonicNow() &+ Self.longestTime
+        let deadline = monotonicNow() &+ time
         var reads = 0
         // An object that has to be found: else the search is worth nothing.
         let control = UnsafeMutablePointer<UInt64>.allocate(capacity: Self.continuationWords)

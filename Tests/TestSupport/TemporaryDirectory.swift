@@ -26,8 +26,8 @@ package final class TemporaryDirectory: Sendable {
 
     /// Returns an empty directory for a suite's property, so that each test has its own; if it cannot be created, that
     /// is an issue of the test.
-    package static func ofTest() -> TemporaryDirectory {
-        let directory = TemporaryDirectory(inMemory: false)
+    package static func ofTest(isInMemory: Bool = false) -> TemporaryDirectory {
+        let directory = TemporaryDirectory(inMemory: isInMemory)
         do { try directory.create() } catch { Issue.record(error) }
         return directory
     }

@@ -13,6 +13,8 @@ final class ContinuationSearch: Sendable {
 
     /// The time after a search in which there is no other one, as a multiple of its CPU time: 2 % of a CPU.
     private static let restFactor: UInt64 = 50
+    /// The longest time of a search, in nanoseconds (30 s): nobody waits for it, and beside other work it may take as long.
+    private static let longestTime = 6 * TaskReader.longestTime
 
     private typealias Wait = (operation: OperationRegistry.Operation, task: SwiftTask)
 
@@ -50,7 +52,9 @@ final class ContinuationSearch: Sendable {
             waiting = registry.isOpen ? waiting.filter { registry.isInProgress($0.operation) } : []
             guard !waiting.isEmpty else { continue }
             let begin = threadTimeNow()
-            let search = reader?.tasksWithoutContinuation(among: waiting.map(\.task)) { registry.isOpen }
+            let search = reader?.tasksWithoutContinuation(among: waiting.map(\.task), within: Self.longestTime) {
+                registry.isOpen
+            }
             let findings = waiting.filter { search?.ids.contains($0.task.id) == true }
             if let search, !findings.isEmpty {
                 self.findings.withLock { all in
