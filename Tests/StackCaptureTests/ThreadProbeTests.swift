@@ -99,8 +99,24 @@ import Testing
         #expect(reading.voluntarySwitches == nil, "the file is not open")
     }
 
+    /// Calls `body` with the id of a thread that computes until it returns; a `ProbedThread` stops after a time.
+    private func whileComputing<Result>(_ body: (Int32) -> Result) throws -> Result {
+        let id = Atomic<Int32>(0)
+        let mayEnd = Atomic<Bool>(false)
+        let thread = try WorkerThread(name: "computes") {
+            id.store(clinux_gettid(), ordering: .releasing)
+            while !mayEnd.load(ordering: .acquiring) {}
+        }
+        defer {
+            mayEnd.store(true, ordering: .releasing)
+            thread.join()
+        }
+        while id.load(ordering: .acquiring) == 0 {}
+        return body(id.load(ordering: .acquiring))
+    }
+
     @Test(arguments: [true, false]) func `a thread waits in a function of the kernel, or runs`(isWaiting: Bool) throws {
-        let probe = try ProbedThread.run(isWaiting: isWaiting) { thread -> ThreadProbe? in
+        func look(at thread: Int32) -> ThreadProbe? {
             guard let probe = try? ThreadProbe(thread: thread), let first = probe.read() else { return nil }
             #expect(
                 eventually {
@@ -112,6 +128,7 @@ import Testing
                 })
             return probe
         }
+        let probe = try isWaiting ? ProbedThread.run(isWaiting: true, look) : whileComputing(look)
         #expect(eventually { probe?.read() == nil }, "the thread has ended")
         #expect(probe?.kernelStack() == nil)
         #expect(throws: CaptureFailure.noSuchThread) { try ThreadProbe(thread: .max) }

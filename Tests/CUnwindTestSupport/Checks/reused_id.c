@@ -35,7 +35,7 @@ void cunwind_check_reused_id(int unused) {
   subject.state = NULL;
   // pthread_join(3) returns when the kernel clears the thread's id, a moment before it is free.
   pid_t child = -1;
-  for (int tries = 0; tries < 100 && child < 0; tries++) {
+  for (int tries = 0; tries < 10000 && child < 0; tries++) {
     child = fork_with_id(subject.tid);
     if (child == 0) {
       alarm(20);  // Ends the child in any case.

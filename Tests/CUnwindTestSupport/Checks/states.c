@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 #include <CUnwind.h>
 #include <signal.h>
+#include <unistd.h>
 
 #include "Support/checks.h"
 
@@ -115,14 +116,18 @@ void cunwind_check_blocked_signal(int unused) {
   EXPECT(cunwind_test_subject_stop(&subject) > 0);
 }
 
-// The parent of a vfork(2) waits in state D until its child, which sleeps for 400 ms, is done.
+// The parent of a vfork(2) waits in state D until its child is done, which waits for the end of this check: no capture
+// returns because the wait is over.
 void cunwind_check_uninterruptible_sleep(int unused) {
   (void)unused;
-  bool is_emulated = cunwind_test_settings_now().is_emulated;
   cunwind_test_subject subject;
   cunwind_thread_status status = {0};
   if (!cunwind_test_subject_start(&subject, CUNWIND_TEST_IN_VFORK, 3, SIGPROF)) return;
-  cunwind_thread_inspect(subject.thread, &status);
+  // It calls vfork(2) a moment after it has reported that.
+  for (int tries = 0; tries < 30000 && status.state != 'D'; tries++) {
+    cunwind_thread_inspect(subject.thread, &status);
+    usleep(1000);
+  }
   EXPECT(status.is_blocked && status.state == 'D');
   EXPECT(cunwind_test_capture(&subject, cunwind_capture_read) == CUNWIND_OK);
 #if defined(__aarch64__)
@@ -132,10 +137,8 @@ void cunwind_check_uninterruptible_sleep(int unused) {
   EXPECT(cunwind_test_stack.end == CUNWIND_END_COMPLETE && frames_in_posture() >= 4);
 #endif
   EXPECT(subject.info.held_nanoseconds == 0);
-  EXPECT(is_emulated || subject.info.capture_nanoseconds < 50000000);
   // The stop releases the thread at its time limit; the thread's wait goes on.
   EXPECT(cunwind_test_capture(&subject, cunwind_capture_stop) == CUNWIND_TIMED_OUT);
-  EXPECT(is_emulated || subject.info.capture_nanoseconds < 4 * CUNWIND_STOP_TIMEOUT_NANOSECONDS);
   cunwind_thread_inspect(subject.thread, &status);
   EXPECT(status.state == 'D');
   EXPECT(cunwind_test_subject_stop(&subject) > 0);

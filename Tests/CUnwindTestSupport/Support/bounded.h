@@ -19,8 +19,8 @@ bool cunwind_test_join(pthread_t thread);
 /// be killed, or the error number of waitpid(2).
 int cunwind_test_await_child(pid_t child, int *status);
 
-/// Returns whether a capture by stop failed only because its helper, or an earlier one that must end first, got no CPU
-/// in time. That happens on a busy machine.
-bool cunwind_test_had_no_time(cunwind_status status, const cunwind_capture_info *info);
+/// Returns whether a capture by stop failed only because the helper of an earlier one, which has timed out, must end
+/// first. If so, it gives that helper a millisecond.
+bool cunwind_test_awaits_helper(cunwind_status status, const cunwind_capture_info *info);
 
 #endif

@@ -191,7 +191,7 @@ bool cunwind_test_subject_start(cunwind_test_subject *subject, cunwind_test_post
 
 cunwind_status cunwind_test_capture(cunwind_test_subject *subject, cunwind_test_method method) {
   cunwind_status status = CUNWIND_FAILED;
-  for (int tries = 0; tries < 20; tries++) {
+  for (int tries = 0; tries < 10000; tries++) {
     status = method(subject->engine, subject->thread, &cunwind_test_stack, &subject->info);
     if (status != CUNWIND_NOT_BLOCKED && status != CUNWIND_MOVED) break;
     usleep(1000);

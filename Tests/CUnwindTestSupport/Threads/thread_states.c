@@ -9,7 +9,9 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -26,6 +28,8 @@ struct cunwind_test_thread {
   pthread_t thread;
   pid_t tid;
   uint32_t is_posing, is_stopping;
+  /// An event that ends the child of a thread in vfork(2).
+  int end;
   uint64_t rounds;
   sigjmp_buf way_out;
 };
@@ -83,12 +87,21 @@ void cunwind_test_sleep_in_vfork(uint32_t milliseconds) {
     syscall(SYS_nanosleep, &span, NULL);
     _exit(0);
   }
-  waitpid(child, NULL, 0);
+  // Without a sleep, which would be interruptible: the child wakes this thread a moment before it can be reaped.
+  while (child > 0 && waitpid(child, NULL, WNOHANG) == 0) continue;
 }
 
-static void sleep_in_vfork(cunwind_test_thread *thread_state) {
+static void wait_in_vfork(cunwind_test_thread *thread_state) {
+  uint64_t count;
   __atomic_store_n(&thread_state->is_posing, 1, __ATOMIC_RELEASE);
-  cunwind_test_sleep_in_vfork(400);
+  pid_t child = vfork();
+  if (child == 0) {
+    // Does not outlive the process, which may be killed.
+    syscall(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+    syscall(SYS_read, thread_state->end, &count, sizeof count);
+    _exit(0);
+  }
+  waitpid(child, NULL, 0);
   go_round(thread_state);
 }
 
@@ -187,7 +200,7 @@ __attribute__((noinline)) int cunwind_test_posture_function(cunwind_test_thread 
   }
   switch (thread_state->posture) {
     case CUNWIND_TEST_IN_VFORK:
-      sleep_in_vfork(thread_state);
+      wait_in_vfork(thread_state);
       break;
     case CUNWIND_TEST_IN_SIGNAL_HANDLER:
       handle(SIGUSR1, spin_in_handler, 0);
@@ -245,12 +258,18 @@ cunwind_test_thread *cunwind_test_thread_start(cunwind_test_posture posture, uin
   if (!thread_state) return NULL;
   thread_state->posture = posture;
   thread_state->depth = depth;
+  thread_state->end = eventfd(0, EFD_CLOEXEC);
+  if (thread_state->end < 0) {
+    free(thread_state);
+    return NULL;
+  }
   pthread_attr_t attributes;
   pthread_attr_init(&attributes);
   pthread_attr_setstacksize(&attributes, 1 << 20 | (size_t)depth * 2048);
   int failed = pthread_create(&thread_state->thread, &attributes, pose, thread_state);
   pthread_attr_destroy(&attributes);
   if (failed) {
+    close(thread_state->end);
     free(thread_state);
     errno = failed;
     return NULL;
@@ -269,6 +288,7 @@ cunwind_test_thread *cunwind_test_thread_start(cunwind_test_posture posture, uin
 pid_t cunwind_test_thread_tid(const cunwind_test_thread *thread_state) { return thread_state->tid; }
 
 uint64_t cunwind_test_thread_stop(cunwind_test_thread *thread_state) {
+  eventfd_write(thread_state->end, 1);
   // On a busy machine the thread may not run for a while; a thread that was left stopped never runs.
   uint64_t before = rounds_of(thread_state);
   for (int count = 0; count < 2000 && rounds_of(thread_state) == before; count++) pause_briefly();
@@ -276,6 +296,7 @@ uint64_t cunwind_test_thread_stop(cunwind_test_thread *thread_state) {
   __atomic_store_n(&thread_state->is_stopping, 1, __ATOMIC_RELEASE);
   if (!cunwind_test_join(thread_state->thread)) return 0;
   if (thread_state->posture == CUNWIND_TEST_IN_VFORK) rounds = rounds_of(thread_state);
+  close(thread_state->end);
   free(thread_state);
   return rounds;
 }

@@ -60,7 +60,7 @@ cunwind_test_blocker_result cunwind_test_blocker_stop(cunwind_test_blocker *_Non
 
 typedef enum cunwind_test_posture {
   CUNWIND_TEST_SPINNING,            ///< On CPU, under `depth` frames of about 1 KiB.
-  CUNWIND_TEST_IN_VFORK,            ///< In vfork(2): uninterruptible, until its child has slept for 400 ms.
+  CUNWIND_TEST_IN_VFORK,            ///< In vfork(2): uninterruptible, until it is to end.
   CUNWIND_TEST_IN_SIGNAL_HANDLER,   ///< Spinning in a handler that interrupted cunwind_test_posture_function.
   CUNWIND_TEST_IN_ALTERNATE_STACK,  ///< The same, on a stack of sigaltstack(2).
   CUNWIND_TEST_BELOW_LEFTOVER,   ///< Spinning below a function without unwind information; a local is a return address.
