@@ -15,7 +15,8 @@ import StallSymbols
 /// the stall is suppressed then, its file is removed. If the process dies first, the file stays.
 final class Reporter: Sendable {
     struct Settings: Sendable {
-        /// What a sink may take longer than its limits, in nanoseconds: a test's sinks may get no CPU for so long.
+        /// What a sink, or the thread that names, may take longer than its limits, in nanoseconds: a test's threads may
+        /// get no CPU for so long.
         var patience: UInt64 = 0
         /// Makes a builder; called once on each of the two threads that build reports.
         var builder: @Sendable () -> ReportBuilder
@@ -160,7 +161,9 @@ final class Reporter: Sendable {
         let policy = RepeatPolicy(
             reportsPerMinute: outlet.settings.reportsPerMinute, reportsEveryRepeat: outlet.settings.reportsEveryRepeat
         )
-        var namer = ReportNamer(names: NamingThread(outlet.settings.builder), policy: policy, outlet: outlet)
+        let patience = NamingThread.patience &+ outlet.settings.patience
+        var namer = ReportNamer(
+            names: NamingThread(patience: patience, outlet.settings.builder), policy: policy, outlet: outlet)
         while let draft = drafts.next(beforeWaiting: { namer.names.releaseMemory() }) { namer.report(draft) }
     }
 

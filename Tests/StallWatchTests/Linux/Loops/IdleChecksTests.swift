@@ -235,7 +235,7 @@ import Testing
         let (queue, memory) = (DispatchQueue(label: "later"), GuardedMemory())
         await withCheckedContinuation { continuation in
             // A date that has passed would make a block of it.
-            queue.asyncAfter(deadline: .now() + .milliseconds(200)) {
+            queue.asyncAfter(deadline: .now() + .seconds(2)) {
                 queue.suspend()
                 continuation.resume()
             }
