@@ -29,12 +29,22 @@ import TestSupport
 
         var problems: [String]
         var totals: Totals
+
+        /// The problems that other programs cannot cause: in a soak this short they may keep most scenarios from being
+        /// judged, and a host may stop the clock of some timeouts.
+        var ownProblems: [String] {
+            problems.filter { problem in
+                problem != "no scenario was judged" && !problem.contains(" runs were inconclusive, ")
+                    && !problem.hasSuffix(" calls returned early")
+            }
+        }
     }
 
-    private func soak(_ length: String, in directory: TemporaryDirectory) throws -> Command {
+    private func soak(_ length: String, rounds: Int = 0, in directory: TemporaryDirectory) throws -> Command {
         Command(
             program: try Command.product("stallwatch-scenarios"),
-            arguments: ["--soak", length, "--seed", "7"] + Self.scenarios.flatMap { ["--scenario", $0] }
+            arguments: ["--soak", length, "--soak-rounds", "\(rounds)", "--seed", "7"]
+                + Self.scenarios.flatMap { ["--scenario", $0] }
                 + ["--output", directory.path("reports"), "--summary", directory.path("summary.json")]
         )
     }
@@ -42,7 +52,7 @@ import TestSupport
     @Test(.timeLimit(.minutes(20))) func aShortSoakPassesAndDoesEverything() throws {
         let directory = try TemporaryDirectory()
         let stolen = CPUSteal()
-        let result = try soak("25s", in: directory).run()
+        let result = try soak("25s", rounds: 2, in: directory).run()
         let lines = result.output.split(separator: "\n")
         #expect(lines.first?.hasSuffix("--seed 7") == true)
         let data = try Data(contentsOf: URL(filePath: directory.path("summary.json")))
@@ -51,15 +61,13 @@ import TestSupport
         #expect(totals.seed == 7)
         #expect((result.status == 0) == summary.problems.isEmpty, "\(result.text)")
         #expect(lines.last?.hasPrefix(summary.problems.isEmpty ? "soak ok. Seed 7, " : "soak FAILED") == true)
-        #expect(totals.stalls > 6 && totals.reported == totals.stalls)
-        let early = "\(totals.calls.early) calls returned early"
-        #expect(summary.problems.filter { $0 != early } == [], "\(result.text)")
-        stolen.excuses {
-            // The clock decides these: how many scenarios fit into the time, and the ticks that some timeouts count.
-            #expect(totals.rounds >= 2)
-            #expect(totals.growth != nil)
-            #expect(totals.calls.early == 0)
-        }
+        // Three scenarios of each round are judged on the busiest machine, too.
+        #expect(totals.stalls >= 6 && totals.reported == totals.stalls)
+        #expect(summary.ownProblems == [], "\(result.text)")
+        #expect(totals.rounds >= 2)
+        #expect(totals.growth != nil)
+        // The clock decides this: the ticks that some timeouts count.
+        stolen.excuses { #expect(totals.calls.early == 0) }
         #expect(totals.calls.calls >= 8 && totals.calls.captured > 0)
         #expect(totals.calls.interrupted == 0)
         // No option permits changes of the clock.
@@ -77,7 +85,7 @@ import TestSupport
         // `nil`: its exit status is not 0.
         #expect(await child.finish(within: .seconds(300)).answer == nil)
         let data = try Data(contentsOf: URL(filePath: directory.path("summary.json")))
-        #expect(try JSONDecoder().decode(Summary.self, from: data).problems == ["a signal ended it early"])
+        #expect(try JSONDecoder().decode(Summary.self, from: data).ownProblems == ["a signal ended it early"])
     }
 }
 
@@ -104,14 +112,16 @@ import TestSupport
         let directory = try TemporaryDirectory()
         let reports = directory.path("reports")
         let output = try Command(program: "\(products)/glib-loop", arguments: [reports]).succeed()
-        let files = try FileManager.default.contentsOfDirectory(atPath: reports).filter { $0.hasSuffix(".json") }
-        let file = try #require(files.first)
-        #expect(files.count == 1)
-        let data = try Data(contentsOf: URL(fileURLWithPath: reports).appendingPathComponent(file))
-        let report = try StallReport(jsonData: [UInt8](data))
-        #expect(output.contains(report.summary))
+        func find(_ isWanted: (StallReport) -> Bool) throws -> StallReport? {
+            let files = try FileManager.default.contentsOfDirectory(atPath: reports).filter { $0.hasSuffix(".json") }
+            return try files.map { try directory.report("reports/\($0)") }.first(where: isWanted)
+        }
+        // A busy machine may make other turns long. The program ends with this one, and leaves names no time there.
+        let unnamed = try #require(try find { $0.durationMilliseconds >= 300 })
+        #expect(output.contains(unnamed.summary))
+        try Tool.run(["symbolicate", reports, "--in-place"])
+        let report = try #require(try find { $0.culprit?.function == "work_for_too_long" })
         #expect(report.loop.kind == .probe)
-        #expect(report.culprit?.function == "work_for_too_long")
         #expect(report.state == .ended)
         #expect((300...60_000).contains(report.durationMilliseconds))
     }

@@ -2,6 +2,7 @@ import ArgumentParser
 import CoreFoundation
 import Dispatch
 import Foundation
+import LinuxSupport
 import StallWatch
 
 /// The program of the program's child: one monitor, one stall or none, and its reports.
@@ -92,6 +93,8 @@ struct HostProgram: Sendable {
         var reports = await inbox.reports(
             atLeast: injected.count, within: ScenarioRunner.timeout, settling: ScenarioRunner.settling
         )
+        // A stop waits for names for a second only.
+        _ = monitor.settle(Set(monitor.statistics.loops.map(\.label)), until: monotonicNow() &+ 30_000_000_000)
         monitor.stop()
         reports += await inbox.rest()
         let result = HostResult(

@@ -102,6 +102,9 @@ struct ScenariosCommand: ParsableCommand {
     @Option(help: .hidden)
     var hostStall = 0
 
+    @Option(help: .hidden)
+    var soakRounds = 0
+
     func validate() throws {
         _ = try selectedScenarios()
         if !(1...86_400).contains(loadSeconds) {
@@ -221,7 +224,7 @@ struct ScenariosCommand: ParsableCommand {
         let seed = seed ?? UInt64.random(in: 0..<1_000_000)
         let totals = try MainLoop.run { () async throws(ScenariosFailure) in
             try await Soak(
-                length: length, seed: seed, scenarios: scenarios, stepsClock: stepClock,
+                length: length, leastRounds: soakRounds, seed: seed, scenarios: scenarios, stepsClock: stepClock,
                 runner: runner(monitor, mainLoop),
                 interruption: interruption,
                 turnOnce: { for callout in MainLoop.callouts { _ = await callout {} } }

@@ -203,6 +203,11 @@ actor ReportInbox {
         return takeAll()
     }
 
+    /// Forgets the reports of stalls that began after `begin`.
+    func forgetReports(since begin: Timestamp) {
+        waiting.removeAll { $0.startedAt >= begin }
+    }
+
     /// Waits for the end of all streams, after that of their monitors; returns all reports since the last call.
     func rest() async -> [StallReport] {
         for reader in readers.values { await reader.value }

@@ -1,4 +1,5 @@
 import Foundation
+import LinuxSupport
 import StallWatch
 import Synchronization
 
@@ -56,6 +57,14 @@ struct ScenarioRunner: Sendable {
         let late = try await finish()
         if !outcomes.isEmpty { outcomes[outcomes.count - 1].reports += late }
         return outcomes
+    }
+
+    /// Waits until the main loop's stalls are reported, and forgets the reports of those that began after `begin`.
+    func forgetStalls(since begin: Timestamp) async {
+        _ = monitor.settle(["main"], until: monotonicNow() &+ UInt64(Self.timeout.milliseconds * 1_000_000))
+        // The reports are in the stream, from which another task takes them.
+        await pause(Self.settling)
+        await inbox.forgetReports(since: begin)
     }
 
     private func run(_ scenario: Scenario) async throws(ScenariosFailure) -> Outcome {

@@ -4,6 +4,7 @@ import CoreFoundation
 import Dispatch
 import Foundation
 import Glibc
+import LinuxSupport
 import StallWatch
 import Synchronization
 
@@ -33,6 +34,9 @@ final class InterruptionProbes: Sendable {
     static let pause = 500...1500
     /// How early recv(2) may return, in nanoseconds: one tick of the kernel, because a part of it may have passed already.
     static let earliness = 10_000_000
+
+    /// How long the reports of the last calls may take, in nanoseconds.
+    private static let patience: UInt64 = 60_000_000_000
 
     private let monitor: StallMonitor
     private let count = Mutex(Count())
@@ -118,7 +122,11 @@ final class InterruptionProbes: Sendable {
     /// Ends the calls, stops the monitor, and returns the counts.
     func stop() async -> Count {
         isStopping.store(true, ordering: .relaxed)
-        betweenCalls(monitor.stop)
+        betweenCalls {
+            // A stop waits for the last reports for a second only.
+            _ = monitor.settle(Self.names, until: monotonicNow() &+ Self.patience)
+            monitor.stop()
+        }
         let (reported, captured) = await reader.value
         let suppressed = SuppressionReason.allCases.reduce(0) { $0 + monitor.statistics.suppressed[$1] }
         return count.withLock { count in

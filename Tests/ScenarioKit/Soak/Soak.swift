@@ -1,11 +1,14 @@
-import StallWatch
 import Glibc
+import LinuxSupport
+import StallWatch
 
 /// Scenarios for a long time, in an order that a seed gives, beside threads that fork, throw, map memory and more; it
 /// judges each scenario, and that the process does not grow, leaves no child behind, and that no call of its threads
 /// was interrupted or returned early.
 struct Soak: Sendable {
     let length: GivenDuration
+    /// Unless 0, it also goes on until so many rounds are whole and the growth can be judged, however long that takes.
+    let leastRounds: Int
     let seed: UInt64
     let scenarios: [Scenario]
     let stepsClock: Bool
@@ -46,14 +49,19 @@ struct Soak: Sendable {
     ) async throws(ScenariosFailure) -> HealthHistory {
         var history = HealthHistory()
         var rounds = ScenarioRounds(scenarios, seed: seed)
-        while ContinuousClock.now < begin + length.duration, !interruption.hasCome {
+        while !isOver(begin, totals, history) {
             let turn = rounds.next()
             if rounds.completed > totals.rounds {
                 totals.rounds = rounds.completed
                 try tell(of: totals, history)
             }
             chaos.leaveOut(turn.scenario.leftOut)
-            if turn.startsCold, await ColdStart.prepare(turnOnce) { totals.coldStarts += 1 }
+            if turn.startsCold {
+                let started = Timestamp(wallClockNanoseconds: wallClockNow())
+                if await ColdStart.prepare(turnOnce) { totals.coldStarts += 1 }
+                // On a slow disk the turns over evicted pages are stalls, which no scenario expects.
+                await runner.forgetStalls(since: started)
+            }
             totals.add(try await judge(turn.scenario, totals))
             if totals.rounds > 0, ContinuousClock.now >= begin + length.duration * Self.warmUp {
                 history.warmUpIsOver()
@@ -61,6 +69,14 @@ struct Soak: Sendable {
             history.add(try witnesses.betweenCalls(ProcessHealth.now))
         }
         return history
+    }
+
+    private func isOver(
+        _ begin: ContinuousClock.Instant, _ totals: SoakTotals, _ history: HealthHistory
+    ) -> Bool {
+        if interruption.hasCome { return true }
+        guard ContinuousClock.now >= begin + length.duration else { return false }
+        return leastRounds == 0 || totals.rounds >= leastRounds && history.growth != nil
     }
 
     /// Runs a scenario, with a line for each outcome that is not right.
