@@ -380,13 +380,13 @@ stallbench: install ## Run stall monitors on labelled stalls and write the table
 		Benchmarks/StallBench/plugins/stallwatch/.build/release/libstallbench-stallwatch.so \
 		--results .build/stallbench/results.json --page docs/StallBench.md $(CHECKOUTS) $(MORE)
 
-# Five cases, and the tools that make test installs: that the benchmark itself works.
+# Five cases, and the tools that make test installs: that the benchmark itself works, also beside other work.
 .PHONY: stallbench-short
 stallbench-short: install
 	$(call built,$(TOOL))
 	Benchmarks/StallBench/driver/build.sh .build/stallbench --only-c
 	$(STALLBENCH) --stallwatch "$$($(SWIFT) build --show-bin-path)/stallwatch" --sets glib-a --runs 1 --expect stallwatch \
-		--tools none,stallwatch,gdb,seastar,glommio --cases cpu,mutex,pipe,nanosleep,glib-a-idle
+		--tools none,stallwatch,gdb,seastar,glommio --cases cpu,mutex,pipe,nanosleep,glib-a-idle --first-pause 4000
 
 # The output directory of the documentation.
 DOCS := .build/documentation

@@ -122,7 +122,8 @@ def run_set(tool, case_set, seed, options):
         output.mkdir()
         command = [str(driver), case_set, str(seed)] + ([f",{options.cases},"] if options.cases else [])
         environment = {"STALLBENCH_TRUTH": f"{hidden}/truth", "STALLBENCH_HEARTBEAT": str(heartbeat),
-                       "STALLBENCH_THRESHOLD": str(round(THRESHOLD * 1000)), "STALLBENCH_OUTPUT": str(output)}
+                       "STALLBENCH_THRESHOLD": str(round(THRESHOLD * 1000)), "STALLBENCH_OUTPUT": str(output),
+                       "STALLBENCH_FIRST_PAUSE": str(options.first_pause)}
         job = {"command": command, "environment": environment, "heartbeat": str(heartbeat), "threshold": THRESHOLD,
                "output": str(output), "loop_functions": LOOP_FUNCTIONS, "set": case_set, "tools": options.paths}
         pathlib.Path(folder, "job.json").write_text(json.dumps(job))
@@ -212,6 +213,8 @@ def parse():
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--limit", type=int, default=120, help="seconds for one tool on one set")
+    parser.add_argument("--first-pause", type=int, default=400,
+                        help="milliseconds before the first case, for every tool: on a busy machine one begins later")
     parser.add_argument("--adapters", type=pathlib.Path, default=HERE / "adapters")
     parser.add_argument("--stallwatch", help="the tool, with its libraries beside it")
     parser.add_argument("--stallwatch-plugin", help="the library of plugins/stallwatch")

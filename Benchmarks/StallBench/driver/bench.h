@@ -64,6 +64,8 @@ void bench_turn_begin(void);
 void bench_turn_end(void);
 void bench_finish(void);
 
+/// How long each loop waits before its first case, in milliseconds: a tool needs longer to begin on a busy machine.
+unsigned bench_first_pause(void);
 /// What a loop has to do in its next turn, and the pause until the one after it; negative at the end.
 int bench_step(void);
 

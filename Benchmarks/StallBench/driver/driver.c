@@ -219,6 +219,11 @@ static int list_cases(void) {
   return 0;
 }
 
+unsigned bench_first_pause(void) {
+  const char *pause = getenv("STALLBENCH_FIRST_PAUSE");
+  return pause ? (unsigned)atoi(pause) : 400;
+}
+
 int bench_step(void) {
   if (current == count) return -1;
   const struct bench_case *it = &order[current];

@@ -145,7 +145,7 @@ def tell_end():
 
 
 async def run(cases, generator):
-    await asyncio.sleep(0.4)
+    await asyncio.sleep(int(os.environ.get("STALLBENCH_FIRST_PAUSE", "400")) / 1e3)
     for name, function, cause, seconds, turns, pause in cases:
         for turn in range(turns):
             if cause or turn == 0:

@@ -33,7 +33,7 @@ void bench_run_loop(const char *set) {
   loop = g_main_loop_new(NULL, FALSE);
   previous = g_main_context_get_poll_func(NULL);
   g_main_context_set_poll_func(NULL, poll_between_turns);
-  g_timeout_add(400, step, NULL);
+  g_timeout_add(bench_first_pause(), step, NULL);
   g_main_loop_run(loop);
 }
 
@@ -80,7 +80,8 @@ void bench_run_loop(const char *set) {
       CFRunLoopObserverCreate(NULL, kCFRunLoopEntry | kCFRunLoopAfterWaiting | kCFRunLoopBeforeWaiting | kCFRunLoopExit,
                               true, 0, observe, NULL);
   CFRunLoopAddObserver(CFRunLoopGetMain(), observer, kCFRunLoopCommonModes);
-  CFRunLoopTimerRef first = CFRunLoopTimerCreate(NULL, CFAbsoluteTimeGetCurrent() + 0.4, 0, 0, 0, step, NULL);
+  CFAbsoluteTime due = CFAbsoluteTimeGetCurrent() + bench_first_pause() / 1e3;
+  CFRunLoopTimerRef first = CFRunLoopTimerCreate(NULL, due, 0, 0, 0, step, NULL);
   CFRunLoopAddTimer(CFRunLoopGetMain(), first, kCFRunLoopCommonModes);
   CFRunLoopRun();
   bench_turn_end();
@@ -108,7 +109,7 @@ void bench_run_nested(unsigned milliseconds) {
 }
 
 __attribute__((noinline)) static void run_turns(void) {
-  int pause = 400;
+  int pause = (int)bench_first_pause();
   while (pause >= 0) {
     wait_for_events(pause);
     pause = bench_step();

@@ -143,12 +143,18 @@ final class ReportInbox: @unchecked Sendable {
     }
 
     /// Takes the first report of the loop with that label; `nil` if none comes within `seconds`.
-    func next(of label: String, within seconds: Double) -> StallReport? {
+    ///
+    /// One of a stall that was over before `begin` comes late: a busy machine has made an earlier turn long.
+    func next(of label: String, since begin: Date, within seconds: Double) -> StallReport? {
         let end = Date(timeIntervalSinceNow: seconds)
         condition.lock()
         defer { condition.unlock() }
         while true {
-            if let index = reports.firstIndex(where: { $0.loop.label == label }) { return reports.remove(at: index) }
+            let index = reports.firstIndex { report in
+                let length = report.durationMilliseconds / 1_000
+                return report.loop.label == label && report.startedAt.date.addingTimeInterval(length) > begin
+            }
+            if let index { return reports.remove(at: index) }
             guard condition.wait(until: end) else { return nil }
         }
     }

@@ -56,9 +56,10 @@ private func waitForCondition() {
 /// qsort of libc calls a closure of the app.
 @inline(never)
 private func sortInC() {
-    var numbers = (0..<64).map { Int32(($0 * 7_919) % 64) }
+    var numbers = (0..<8).map { Int32(($0 * 7_919) % 64) }
     qsort(&numbers, numbers.count, MemoryLayout<Int32>.size) { left, right in
-        usleep(900)
+        // Few sleeps: after each the thread may wait for a CPU.
+        usleep(20_000)
         finish()
         let (left, right) = (left?.load(as: Int32.self) ?? 0, right?.load(as: Int32.self) ?? 0)
         return left < right ? -1 : left > right ? 1 : 0

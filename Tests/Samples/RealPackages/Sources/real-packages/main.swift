@@ -46,6 +46,7 @@ let truth = arguments.first.flatMap { directory in
 /// Makes the loop stall, and says what is wrong with the report.
 @Sendable func check(_ stall: LabeledStall) -> [String] {
     inbox.removeAll()
+    let begin = Date()
     let body: @Sendable () -> Void = {
         do { try stall.body() } catch { print("\(stall.label): \(error)") }
     }
@@ -54,7 +55,9 @@ let truth = arguments.first.flatMap { directory in
     case .nio: eventLoop.execute(body)
     case .queue: monitoredQueue.async(execute: body)
     }
-    guard let report = inbox.next(of: stall.loop.rawValue, within: patience) else { return ["no report"] }
+    guard let report = inbox.next(of: stall.loop.rawValue, since: begin, within: patience) else {
+        return ["no report"]
+    }
     truth?.write(stall.truth(of: report))
     return Judgment(report, of: stall).mistakes
 }
