@@ -1,4 +1,5 @@
 import Foundation
+import StallSymbols
 import TestSupport
 import Testing
 
@@ -37,11 +38,16 @@ struct StallingProgram {
         ).succeed()
     }
 
-    /// Runs the program; returns the reports, which are written to a new folder of that name.
+    /// Runs the program; returns the reports, which are written to a new folder of that name, with names.
     func reports(_ arguments: [String] = [], to folder: String = "stalls") throws -> [StallReport] {
         try Tool.run(
             ["run", "--quiet", "--threshold", "50ms", "--output", path(folder), "--", path("program")] + arguments)
         let names = try FileManager.default.contentsOfDirectory(atPath: path(folder))
-        return try names.filter(StallReport.isFileName).map { try directory.report("\(folder)/\($0)") }
+        let symbolication = OfflineSymbolication()
+        return try names.filter(StallReport.isFileName).map { name in
+            let report = try directory.report("\(folder)/\(name)")
+            // The program's end leaves little time for them. Without them a report has what it takes to find them.
+            return report.culprit == nil ? symbolication.symbolicate(report) : report
+        }
     }
 }

@@ -19,6 +19,7 @@ import TestSupport
         #expect(ready.hasPrefix("READY=1\nWATCHDOG=1\n"))
         #expect(ready.hasSuffix("STATUS=1 loop makes progress"))
         #expect(host.isFed(5))
+        #expect(host.becomesHealthy())
         #expect(try host.health() == .init(0, "ok: 1 loop makes progress\n"))
         #expect(try host.health(byFile: true) == .init(0, "ok: 1 loop makes progress\n"))
         host.command("stop")
@@ -34,7 +35,7 @@ import TestSupport
         let host = try HealthHostProcess(hang)
         #expect(host.ready() != nil)
         #expect(host.isFed(2), "fed until it hangs")
-        host.command("hang")
+        host.hang()
         let status = try #require(host.stalledStatus())
         #expect(status.hasPrefix("main stalled and has not come back after "), "\(status)")
         // The file and the messages are written by threads of their own.
@@ -61,7 +62,7 @@ import TestSupport
     @Test func `a service that goes on is fed again`() throws {
         let host = try HealthHostProcess("recover")
         #expect(host.ready() != nil)
-        host.command("hang")
+        host.hang()
         #expect(host.stalledStatus() != nil)
         #expect(HealthHostProcess.feeds(host.messages(milliseconds: Self.silence)) == 0)
         host.command("go on")
@@ -80,6 +81,7 @@ import TestSupport
         #expect(ready.hasSuffix("STATUS=\(sentence)"))
         host.command("hang")
         #expect(host.isFed(5))
+        #expect(host.becomesHealthy())
         #expect(host.record?.state == .off)
         for byFile in [false, true] { #expect(try host.health(byFile: byFile) == .init(0, "ok: \(sentence)\n")) }
         host.command("stop")
@@ -110,8 +112,7 @@ import TestSupport
     @Test func `a service that was stopped by a signal is never called dead`() throws {
         let host = try HealthHostProcess("none")
         #expect(host.ready() != nil)
-        // Through the process: what leads there to the file is made after the first record.
-        #expect(eventually(every: 100) { (try? host.health())?.status == 0 })
+        #expect(host.becomesHealthy())
         kill(host.pid, SIGSTOP)
         #expect(eventually { ProcessPause.of(host.pid) == .signal })
         // What was sent before.
@@ -140,7 +141,7 @@ import TestSupport
     @Test func `a hang lasts through a stop by a signal`() throws {
         let host = try HealthHostProcess("sleep")
         #expect(host.ready() != nil)
-        host.command("hang")
+        host.hang()
         #expect(host.stalledStatus() != nil)
         kill(host.pid, SIGSTOP)
         #expect(eventually { ProcessPause.of(host.pid) == .signal })
@@ -235,6 +236,13 @@ final class HealthHostProcess {
 
     func command(_ line: String) { commands.fileHandleForWriting.write(Data((line + "\n").utf8)) }
 
+    /// Makes the main thread hang, and takes what was sent before: a busy machine may delay an earlier turn.
+    func hang() {
+        command("hang")
+        _ = host.lines(until: "hangs")
+        _ = messages(milliseconds: 0)
+    }
+
     /// Waits for the end of the service, and returns its output's lines and how it ended.
     func finish() -> (lines: [String], status: Int32, reason: Process.TerminationReason) {
         (host.finish(), host.process.terminationStatus, host.process.terminationReason)
@@ -303,6 +311,10 @@ final class HealthHostProcess {
         let result = try Command(program: Command.product("stallwatch"), arguments: ["health", target]).run()
         return Answer(result.status, result.text)
     }
+
+    /// Waits until the process is healthy by its file, which has a thread of its own; what leads there from the process
+    /// is made after the first record.
+    func becomesHealthy() -> Bool { eventually(every: 100) { (try? health())?.status == 0 } }
 
     static func feeds(_ messages: [String]) -> Int {
         messages.count { $0.split(separator: "\n").contains("WATCHDOG=1") }

@@ -2,6 +2,7 @@ import Dispatch
 import Foundation
 import Glibc
 import LinuxSupport
+import StackCapture
 import StallReports
 import Testing
 import TestSupport
@@ -84,9 +85,12 @@ import TestSupport
                 ["stalls", scratch.path, "100", "\(stalls)", "\(milliseconds)", "\(milliseconds)"],
                 wrapper: ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc"])
         }
-        func states() throws -> [StallState] { try scratch.reportNames.map { try scratch.report($0).state } }
+        /// The state of the stall's report once it has names; those of turns that a busy machine delays have ended.
+        func states() throws -> [StallState] {
+            try scratch.reports().filter { $0.isOfTestHost || $0.state != .ended }.map(\.state)
+        }
         let first = try container(1, lasting: 600_000)
-        #expect(eventually { (try? states()) == [.ongoing] })
+        #expect(eventually { (try? scratch.reports())?.contains { $0.isOfTestHost } == true })
         #expect(try container(0, lasting: 1).finish() == ["S 0"])
         #expect(try states() == [.ongoing], "it still runs")
         kill(first.pid, SIGKILL)
@@ -96,7 +100,9 @@ import TestSupport
         #expect(scratch.names == scratch.reportNames, "no locks are left")
     }
 
+    /// In memory: the last states have to be on disk before the processes end.
     @Test func `two processes and five restarts share a directory`() throws {
+        let scratch = try TemporaryDirectory(isInMemory: true)
         for _ in 0..<5 {
             let hosts = try (0..<2).map { _ in try TestHost(["stalls", scratch.path, "100", "2", "260", "400"]) }
             for host in hosts { #expect(host.finish().last?.hasPrefix("S ") == true) }
@@ -109,7 +115,7 @@ import TestSupport
         #expect(reports.allSatisfy { $0.state == .ended })
         #expect(scratch.names == scratch.reportNames)
         // A watchdog that got no CPU has seen the stall, but not where it was.
-        let located = reports.filter { $0.culprit?.function.contains("stallOnce") == true }
+        let located = reports.filter(\.isOfTestHost)
         #expect(located.count >= 10)
         #expect(
             Set(located.compactMap(\.fingerprint)).count == 1, "the same function, in ten processes at random addresses"
@@ -189,7 +195,11 @@ extension StallReport {
     fileprivate var isWholeDeadlock: Bool {
         guard cause?.kind == .deadlock, let otherThreads, !otherThreads.isEmpty else { return false }
         return samples.contains { $0.stack != nil }
-            && otherThreads.allSatisfy { $0.stack.map { !stacks[$0].isEmpty } ?? false }
+            && otherThreads.allSatisfy { thread in
+                // A busy machine may leave the watchdog no time for them all; the cause has those that matter.
+                thread.reason == CaptureFailure.outOfTime.description
+                    || thread.stack.map { !stacks[$0].isEmpty } ?? false
+            }
     }
 }
 

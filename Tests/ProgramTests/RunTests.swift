@@ -14,7 +14,22 @@ import TestSupport
 
     private func writtenReports() throws -> [StallReport] {
         let names = (try? FileManager.default.contentsOfDirectory(atPath: reports)) ?? []
-        return try names.filter(StallReport.isFileName).map { try directory.report("reports/\($0)") }
+        return try names.filter(StallReport.isFileName).map { name in
+            let report = try directory.report("reports/\(name)")
+            // A program that ends soon leaves no time for names. Without them a report has what it takes to find them.
+            return report.culprit == nil ? report.symbolicated() : report
+        }
+    }
+
+    /// The reports of stalls in a function: a busy machine may add others.
+    private func stalls(in function: String) throws -> [StallReport] {
+        try writtenReports().filter { $0.culprit?.function.contains(function) == true }
+    }
+
+    /// Whether a text ends with the line about stalls, of which a busy machine may add some.
+    private func tellsOfStalls(_ text: String) -> Bool {
+        let end = ", see: stallwatch show \(reports)\n"
+        return text.hasSuffix(end) && text.dropLast(end.count).contains(/: [0-9]+ stalls?$/)
     }
 
     private func compile(_ name: String, _ text: String) throws -> String {
@@ -53,11 +68,11 @@ import TestSupport
         #expect(output.output == alone.output)
         let line = output.errors.dropFirst(alone.errors.count)
         #expect(output.errors.hasPrefix(alone.errors))
-        #expect(line.hasSuffix(": 1 stall, see: stallwatch show \(reports)\n"), "\(output.errors)")
+        #expect(tellsOfStalls(String(line)), "\(output.errors)")
 
-        let report = try #require(try writtenReports().first)
-        #expect(try writtenReports().count == 1)
-        #expect(report.culprit?.function.contains(Self.functions[program] ?? "?") == true, "\(report.summary)")
+        let stalls = try stalls(in: Self.functions[program] ?? "?")
+        #expect(stalls.count == 1)
+        let report = try #require(stalls.first)
         #expect(report.cause?.kind == .sleep)
         #expect(report.state == .ended)
         #expect(report.loop.label == (program == .glib ? "glib" : "main"))
@@ -92,7 +107,8 @@ import TestSupport
 
     @Test(.needsGLib) func `a source of GLib without a name is named by its kind`() throws {
         _ = try run([try RunProgram.glib.path(), "unnamed"])
-        #expect(try writtenReports().map(\.context?.label) == ["GSource without a name (timeout)"])
+        let stalls = try stalls(in: "wait_in_a_callback")
+        #expect(stalls.map(\.context?.label) == ["GSource without a name (timeout)"])
     }
 
     /// Functions near the beginnings of the programs' stacks.
@@ -127,7 +143,8 @@ import TestSupport
         let folder = pathText([0x63, 0x61, 0x66, 0xe9])
         #expect((directoryEntries(directory.path) ?? []).map(\.name).filter { !$0.hasPrefix(".") } == [folder])
         let names = (directoryEntries(directory.path(folder) + "/stalls") ?? []).map(\.name)
-        #expect(names.count(where: StallReport.isFileName) == 1, "\(names)")
+        // A busy machine may add some.
+        #expect(names.contains(where: StallReport.isFileName), "\(names)")
     }
 
     @Test func `STALLWATCH_REPORTS may name a folder that is not UTF-8`() throws {
@@ -277,7 +294,7 @@ import TestSupport
         for _ in 0..<3 {
             let output = try run([try RunProgram.glib.path(), "handler"])
             #expect(output.status == 3)
-            #expect(output.errors.hasSuffix(": 1 stall, see: stallwatch show \(reports)\n"), "\(output.errors)")
+            #expect(tellsOfStalls(output.errors), "\(output.errors)")
             try FileManager.default.removeItem(atPath: reports)
         }
     }
@@ -296,7 +313,7 @@ import TestSupport
         _ = try run([program, "start", "stall"])
         #expect(try writtenReports().isEmpty)
         _ = try run([program, "start", "stall"], options: ["--children"])
-        #expect(try writtenReports().count == 1)
+        #expect(try stalls(in: "wait_in_a_callback").count == 1)
     }
 
     @Test(.needsGLib) func `the program of a script is watched`() throws {
@@ -305,7 +322,7 @@ import TestSupport
             _ = try directory.program(name, from: directory.write("text", "#!\(line) stall\n"))
             #expect(try run(["./\(name)"], options: ["--quiet"]).errors == "to standard error\n")
         }
-        #expect(try writtenReports().count == 2)
+        #expect(try stalls(in: "wait_in_a_callback").count == 2)
     }
 
     @Test(.needsGLib) func `a variable does the same as an option`() throws {
@@ -320,7 +337,7 @@ import TestSupport
         #expect(try writtenReports().isEmpty)
         command.environment["STALLWATCH_THRESHOLD"] = "150ms"
         #expect(try command.run().errors == "to standard error\n")
-        #expect(try writtenReports().count == 1)
+        #expect(try stalls(in: "wait_in_a_callback").count == 1)
         command.environment["STALLWATCH_THRESHOLD"] = "soon"
         let refused = try command.run()
         #expect(refused.status == 2)

@@ -66,13 +66,18 @@ import Testing
     }
 
     /// Compares a document with the program's truth; returns the number of tasks that are right.
-    private func compare(_ document: Document, _ edges: [Edge]) -> Int {
+    ///
+    /// A reading that was cut (`mayBeCut`) may lack what a task waits for.
+    private func compare(_ document: Document, _ edges: [Edge], mayBeCut: Bool = false) -> Int {
         let named = Dictionary(document.tasks.map { ($0.name ?? "", $0) }) { first, _ in first }
         return edges.count { edge in
             guard let task = named[edge.name] else { return false }
             let found = Self.edge(of: task, in: document)
             let isRight = (found.state, found.wait, found.target) == (edge.state, edge.wait, edge.target)
-            #expect(isRight, "\(edge) is shown as \(found)")
+            let lacksTarget = edge.target.split(separator: ",").contains { target in
+                target.hasPrefix("child of ") ? found.target == "?" : named[String(target)] == nil
+            }
+            #expect(isRight || mayBeCut && lacksTarget, "\(edge) is shown as \(found)")
             return isRight
         }
     }
@@ -136,7 +141,7 @@ import Testing
             let document = try tasks(of: host)
             // Beside other work the five seconds of a reading may end first.
             let mayBeCut = ContinuousClock.now - begin >= .seconds(5)
-            #expect(compare(document, edges) == 500 || mayBeCut)
+            #expect(compare(document, edges, mayBeCut: mayBeCut) == 500 || mayBeCut)
             #expect(document.incompleteReason != nil)
         }
         #expect(host.process.isRunning)

@@ -1,5 +1,6 @@
 import Foundation
 import Glibc
+import StackCapture
 import TestSupport
 import Testing
 
@@ -148,9 +149,14 @@ import Testing
         let counts = try #require(host.finish().last).split(separator: " ").compactMap { Int($0) }
         try #require(counts.count == 2)
         #expect(counts[1] <= counts[0], "\(counts)")
-        let report = try #require(try directory.reports().first)
-        let stacks = report.otherThreads?.count { $0.stack != nil } ?? 0
-        #expect(stacks >= 60, "\(stacks) of \(report.otherThreads?.count ?? 0) threads have a stack")
+        func stacks(of report: StallReport) -> Int { report.otherThreads?.count { $0.stack != nil } ?? 0 }
+        // One of a turn that the watchdog has missed has no threads.
+        let report = try #require(try directory.reports().max { stacks(of: $0) < stacks(of: $1) })
+        let others = report.otherThreads ?? []
+        // All captures share a tenth of a second.
+        let late = others.count { $0.reason == CaptureFailure.outOfTime.description }
+        #expect(stacks(of: report) + late >= 60, "\(stacks(of: report)) of \(others.count) threads have a stack")
+        if late > 0 { notRun("there was no time to capture \(late) of \(others.count) threads") }
     }
 
     /// CoreFoundation and libdispatch end a process that has no descriptors left for a run loop: the monitor makes none then, and

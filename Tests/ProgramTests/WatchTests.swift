@@ -109,7 +109,9 @@ import Testing
         #expect(lines.status == 0)
         let busy = try lines.text.split(separator: "\n").map { try Tool.decode(Line.self, String($0)) }
             .compactMap { line in line.loops.first { $0.label == "main" }?.busy }
-        #expect(busy.count == 3 && busy.allSatisfy { (0.01...1).contains($0) }, "\(lines.text)")
+        #expect(busy.count == 3 && busy.allSatisfy { (0...1).contains($0) }, "\(lines.text)")
+        // Beside other programs the loop may get no CPU in an interval.
+        #expect(busy.contains { $0 > 0.01 }, "\(lines.text)")
         let gone = try Tool.shell("$TOOL watch 2147483647 --json")
         #expect(gone.status == 1 && gone.text.contains("There is no process 2147483647."), "\(gone.text)")
     }

@@ -10,6 +10,23 @@ package enum Tool {
         try Command(program: Command.product("stallwatch"), arguments: arguments).succeed()
     }
 
+    /// Runs the tool, and again while a monitor tells it to try again, as one that gets no CPU for seconds does.
+    package static func answer(to arguments: [String]) throws -> String {
+        let command = try Command(program: Command.product("stallwatch"), arguments: arguments)
+        var last: Command.Output?
+        _ = eventually(every: 100) {
+            last = try? command.run()
+            return last?.status != tryAgain || last?.text.contains("try again") != true
+        }
+        guard let output = last, output.reason == .exit, output.status == 0 else {
+            throw Command.Failure(description: "\(arguments): \(last?.text ?? "not run")")
+        }
+        return output.output
+    }
+
+    /// The exit status of a tool that is to be tried again later (sysexits.h).
+    private static let tryAgain: Int32 = 75
+
     /// Runs a shell's command line, in which `$TOOL` is the tool.
     package static func shell(_ line: String) throws -> Command.Output {
         let tool = try Command.product("stallwatch")
@@ -28,18 +45,27 @@ package enum Tool {
         return directory
     }
 
-    /// Runs the scenarios, which stall real loops, and writes the reports to `directory`; beside other tests a stall
-    /// may last longer than was injected, so they are run once more if that is all its fault.
+    /// Runs the scenarios, which stall real loops, and writes the reports to `directory`.
+    ///
+    /// Its status says whether durations and causes are right, too, which other programs disturb.
     private static func runScenarios(into directory: String) throws {
-        let scenarios = ["cpu-spin", "sleep", "lock", "timer", "source0"]
-        let run = try Command(
+        let functions = [
+            "cpu-spin": spinning, "sleep": "sleepTooLong(for:)", "lock": "waitForTheLock(_:)",
+            "timer": "pollNothing(for:)", "source0": "sleepInFoundation(for:)",
+        ]
+        let result = try Command(
             program: Command.product("stallwatch-scenarios"),
-            arguments: ["--output", directory] + scenarios.flatMap { ["--scenario", $0] })
-        let first = try run.run()
-        guard first.status != 0 else { return }
-        guard first.text.contains(": wrong-duration") else { throw Command.Failure(description: first.text) }
-        try FileManager.default.removeItem(atPath: directory)
-        try run.succeed()
+            arguments: ["--output", directory] + functions.keys.sorted().flatMap { ["--scenario", $0] }
+        ).run()
+        let files = ((try? FileManager.default.contentsOfDirectory(atPath: directory)) ?? [])
+            .filter(StallReport.isFileName)
+        let culprits = try files.compactMap { file in
+            let data = try Data(contentsOf: URL(fileURLWithPath: "\(directory)/\(file)"))
+            return try StallReport(jsonData: Array(data)).culprit?.function
+        }
+        guard result.reason == .exit, Set(culprits).isSuperset(of: functions.values) else {
+            throw Command.Failure(description: result.text)
+        }
     }
 
     /// The function in which the scenario `cpu-spin` computes.
@@ -109,17 +135,16 @@ package final class TestHost {
         try process.run(atMost: Process.timeout)
     }
 
-    /// Runs the host, which stalls once, and returns the report of that stall: a busy machine may add others.
+    /// Runs the host, which stalls once for so long at least, and returns the report of that: a busy machine may add
+    /// others.
     package static func stall(
         milliseconds: Int, in directory: TemporaryDirectory, wrapper: [String] = []
     ) throws -> StallReport {
-        let times = ["50", "1", "\(milliseconds)", "\(milliseconds)"]
-        let host = try TestHost(["stalls", directory.path("reports")] + times, wrapper: wrapper)
+        let host = try TestHost(["seen-stall", directory.path("reports"), "\(milliseconds)"], wrapper: wrapper)
         #expect(host.finish().last?.hasPrefix("S ") == true)
         let files = try FileManager.default.contentsOfDirectory(atPath: directory.path("reports"))
         let reports = try files.filter { $0.hasPrefix("stall-") }.map { try directory.report("reports/\($0)") }
-        let stalled = reports.first { $0.culprit?.function.contains("stallOnce") == true }
-        return try #require(stalled, "\(reports.map(\.summary))")
+        return try #require(reports.first { $0.isOfTestHost }, "\(reports.map(\.summary))")
     }
 
     /// Starts the host's app that is stuck or busy in a way of `kind`, and waits until it is.
@@ -156,6 +181,11 @@ package final class TestHost {
         process.waitUntilExit()
         return String(decoding: text, as: UTF8.self).split(separator: "\n").map(String.init)
     }
+}
+
+extension StallReport {
+    /// Whether the report is of a stall that the test host makes, and not of a turn that other programs delay.
+    package var isOfTestHost: Bool { culprit?.function.contains("stallOnce(milliseconds:") == true }
 }
 
 /// A small shared library, compiled by the tests and preloaded into a program to change its behavior.

@@ -16,8 +16,7 @@ enum ContextHost {
 
     /// Blocks every thread of the task pool, each in a task with a context of its own.
     private static func starveThePool(directory: String) throws {
-        let monitor = try StallMonitor(
-            .init(threshold: .milliseconds(100), outputs: [.directory(directory), FirstReport.output]))
+        let monitor = try StallMonitor(.init(threshold: .milliseconds(100), outputs: [.directory(directory)]))
         try monitor.watch(.cooperativePool(), isServed: true)
         try monitor.start()
         _ = monitor.checkCapabilities()
@@ -29,7 +28,7 @@ enum ContextHost {
             }
         }
         usleep(3 * duration)
-        FirstReport.wait(for: monitor)
+        monitor.settle(["tasks"])
         monitor.stop()
     }
 

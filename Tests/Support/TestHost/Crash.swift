@@ -16,16 +16,38 @@ enum Crash {
         forbidCoreDumps()
         if place != .bare {
             var configuration = StallMonitor.Configuration(threshold: .milliseconds(50), outputs: [])
-            configuration.outputs += place == .sink ? [.closure { _ in crash() }] : [.closure { _ in }]
+            configuration.outputs += [
+                .closure { _ in
+                    guard place == .sink else { return }
+                    waitForLastingThreads()
+                    crash()
+                }
+            ]
             _ = try StallMonitor.ofMainRunLoop(configuration)
         }
         if place == .sink {
             stallOnce(milliseconds: 150)
             sleep(60)
         }
-        // The monitor's threads wait for work by then.
-        usleep(200_000)
+        waitForLastingThreads()
         crash()
+    }
+
+    /// Waits until there are only threads that last, for 20 s at most: Swift's crash handler complains of one that ends
+    /// while it looks.
+    private static func waitForLastingThreads() {
+        let lasting = Set(["test", "dog", "rep", "app", "send"].map { "stallwatch-\($0)\n" })
+        let deadline = now() + 20_000_000_000
+        while now() < deadline {
+            let threads = (try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/task")) ?? []
+            let names = threads.map { thread in
+                let name = FileManager.default.contents(atPath: "/proc/self/task/\(thread)/comm") ?? Data()
+                return String(decoding: name, as: UTF8.self)
+            }
+            // Until it names itself, a thread has the name of the one that started it.
+            if Set(names).isSubset(of: lasting), Set(names).count == names.count { return }
+            usleep(5_000)
+        }
     }
 
     @inline(never) private static func crash() {
@@ -115,12 +137,15 @@ struct FullDisk {
             .init(threshold: .milliseconds(100), outputs: [.directory(directory)]))
 
         stallOnce(firstWay)
+        // Each report with its last state: a later write would create again what is deleted below.
+        monitor.settle()
         wait { reports(in: directory) == 1 }
         let filler = mountPoint + "/filler"
         fill(filler)
         // Use different functions, so that no stall is suppressed as a repeat.
         stallOnce(oneWay)
         stallOnce(anotherWay)
+        monitor.settle()
         wait { monitor.statistics.failedWrites > 0 }
         tell("full: reports \(reports(in: directory)), failures \(monitor.statistics.failedWrites > 0)")
         unlink(filler)
@@ -171,8 +196,7 @@ struct FullDisk {
     }
 }
 
-// Each function does work after its call, so that its frame stays on the stack during the call. The first one begins with the
-// monitor, whose watchdog may need 100 ms until its first poll in a debug build beside other programs.
+// Each function does work after its call, so that its frame stays on the stack during the call.
 @inline(never) private func firstWay() { usleep(300_000); tell("0") }
 @inline(never) private func oneWay() { usleep(300_000); tell("1") }
 @inline(never) private func anotherWay() { usleep(300_000); tell("2") }

@@ -49,10 +49,11 @@ struct HealthHost {
         let monitor = try StallMonitor.ofMainRunLoop(configuration)
         let timer = Timer(timeInterval: 0.02, repeats: true) { _ in }
         RunLoop.main.add(timer, forMode: .default)
-        Deadlock.startThread("commands") { [hang] in
+        Deadlock.startThread("commands") { [hang, directory] in
             while let line = readLine() {
                 if line == "stop" {
                     monitor.stop()
+                    Self.waitForLastRecord(in: directory)
                     tell("stopped \(monitor.checkHealth().state.rawValue) \(monitor.statistics.stalls)")
                     exit(0)
                 }
@@ -71,6 +72,16 @@ struct HealthHost {
         }
         tell("runs")
         RunLoop.main.run()
+    }
+
+    /// Waits for the thread that writes the health file, for which `stop()` waits a second, for 10 s at most.
+    private static func waitForLastRecord(in directory: String) {
+        let deadline = now() + 10_000_000_000
+        while now() < deadline {
+            let record = FileManager.default.contents(atPath: directory + "/health").map { [UInt8]($0) }
+            if record.flatMap({ HealthRecord(jsonData: $0) })?.state == .stopped { return }
+            usleep(5_000)
+        }
     }
 
     private static func hang(_ hang: Hang) {

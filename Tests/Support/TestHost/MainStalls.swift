@@ -29,7 +29,7 @@ struct MainStalls {
         self.duration = duration
         (directory, file) = (words[0], words[3])
         var configuration = StallMonitor.Configuration(
-            threshold: .milliseconds(threshold), outputs: [.directory(directory), FirstReport.output])
+            threshold: .milliseconds(threshold), outputs: [.directory(directory)])
         if afterStart == "closeListener" { configuration.control = .socket(directory: directory) }
         // Stalls without a stack are alike.
         configuration.repeats.reportsEveryRepeat = true
@@ -63,7 +63,8 @@ struct MainStalls {
         // A signal or a stop ends this call with EINTR, whatever a handler's flags are.
         stall("epoll") { stalls_wait_in_epoll(Int32(duration)) }
         stall("paging") { touchPages(ofFile: file, for: duration) }
-        FirstReport.wait(for: monitor)
+        // A run may take a minute (`PostureRun`); where the system refuses a thread, nothing is named until the end.
+        monitor.settle(seconds: 30)
         tell("P \(String(decoding: try JSONEncoder().encode(monitor.prove()), as: UTF8.self))")
         monitor.stop()
         tell("S \(monitor.statistics.stalls)")
@@ -236,7 +237,9 @@ enum Limits {
         while monitor.statistics.stalls == 0, now() < deadline { usleep(20_000) }
         let before = settledDescriptors()
         stallOnce(milliseconds: 300)
-        while monitor.statistics.stalls == 1 || openDescriptors > before, now() < deadline { usleep(20_000) }
+        while monitor.statistics.stalls == 1 || openDescriptors.map({ $0 > before }) ?? true, now() < deadline {
+            usleep(20_000)
+        }
         tell("F \(before) \(settledDescriptors())")
         monitor.stop()
         exit(0)
@@ -246,11 +249,12 @@ enum Limits {
     private static func settledDescriptors() -> Int {
         let limit = now() + 20_000_000_000
         var (count, since) = (openDescriptors, now())
-        while now() < min(since + 1_000_000_000, limit) {
+        while now() < (count == nil ? limit : min(since + 1_000_000_000, limit)) {
             usleep(20_000)
             let current = openDescriptors
             if current != count { (count, since) = (current, now()) }
         }
+        guard let count else { exit(71) }
         return count
     }
 
@@ -286,7 +290,8 @@ enum Limits {
         if closed != 1 { exit(70) }
     }
 
-    private static var openDescriptors: Int {
-        (try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd").count) ?? 0
+    /// `nil` while no descriptor is left to count them with.
+    private static var openDescriptors: Int? {
+        try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd").count
     }
 }

@@ -1,12 +1,13 @@
 import CoreFoundation
+import Dispatch
 import Foundation
 import Glibc
 import StallWatch
-import Synchronization
 
 /// A small app for tests: stalls its main run loop as its arguments say, and prints each stall on standard output.
 ///
 ///     stallwatch-test-host stalls DIRECTORY THRESHOLD-MS COUNT MINIMUM-MS MAXIMUM-MS
+///     stallwatch-test-host seen-stall DIRECTORY MINIMUM-MS
 ///     stallwatch-test-host can-mount MOUNT-POINT
 ///     stallwatch-test-host full-disk MOUNT-POINT
 ///     stallwatch-test-host small-files DIRECTORY
@@ -29,6 +30,7 @@ import Synchronization
         guard arguments.count > 2 else { exit(64) }
         switch arguments[1] {
         case "stalls": try stalls(arguments)
+        case "seen-stall": try seenStall(arguments)
         case "can-mount": exit(FullDisk(directory: arguments[2]).mount() ? 0 : 77)
         case "full-disk": try FullDisk(directory: arguments[2]).run()
         case "small-files": try FullDisk(directory: arguments[2]).runWithSmallFiles()
@@ -58,14 +60,35 @@ import Synchronization
         let numbers = arguments.dropFirst(3).compactMap(Int.init)
         guard numbers.count == 4 else { exit(64) }
         let monitor = try StallMonitor.ofMainRunLoop(
-            .init(threshold: .milliseconds(numbers[0]), outputs: [.directory(arguments[2]), FirstReport.output]))
+            .init(threshold: .milliseconds(numbers[0]), outputs: [.directory(arguments[2])]))
         for _ in 0..<numbers[1] {
             stallOnce(milliseconds: Int.random(in: numbers[2]...numbers[3]))
         }
-        FirstReport.wait(for: monitor)
+        monitor.settle()
         monitor.stop()
         let debugged = monitor.statistics.suppressed[.debugger]
         if debugged > 0 { tell("D \(debugged)") }
+        tell("S \(monitor.statistics.stalls)")
+    }
+
+    /// Stalls once over 50 ms, until the monitor blames the function that does; then prints the number of stalls.
+    private static func seenStall(_ arguments: [String]) throws {
+        guard arguments.count == 4, let milliseconds = Int(arguments[3]) else { exit(64) }
+        let isSeen = DispatchSemaphore(value: 0)
+        let monitor = try StallMonitor.ofMainRunLoop(
+            .init(
+                threshold: .milliseconds(50), outputs: [.directory(arguments[2])],
+                onEvent: {
+                    // Beside other programs a turn without work may be a stall, too.
+                    if case .began(let report) = $0,
+                        report.culprit?.function.contains("stallOnce(milliseconds:") == true
+                    {
+                        isSeen.signal()
+                    }
+                }))
+        stallOnce(milliseconds: milliseconds, until: isSeen)
+        monitor.settle()
+        monitor.stop()
         tell("S \(monitor.statistics.stalls)")
     }
 }
@@ -102,30 +125,21 @@ extension TestHost {
     }
 }
 
-/// The first report, for whose names a process reads the most: on a busy machine that takes longer than `stop()` waits.
-enum FirstReport {
-    private static let isNamed = Atomic<Bool>(false)
-
-    static var output: ReportOutput {
-        .closure { _ in isNamed.store(true, ordering: .releasing) }
-    }
-
-    /// Waits until a report has names, for 20 s at most; there is none of what a debugger holds up.
-    static func wait(for monitor: StallMonitor) {
-        let deadline = now() + 20_000_000_000
-        while !isNamed.load(ordering: .acquiring), monitor.statistics.suppressed[.debugger] == 0, now() < deadline {
-            usleep(5_000)
-        }
-    }
-}
-
 extension StallMonitor {
-    /// Returns a monitor of the main run loop that has started, and is kept by its watchdog.
+    /// Returns a monitor of the main run loop that has started, and is kept by its watchdog, which has looked once.
     static func ofMainRunLoop(_ configuration: Configuration) throws -> StallMonitor {
         let monitor = try StallMonitor(configuration)
         try monitor.watch(.runLoop(.main, label: "main"))
         try monitor.start()
+        // Beside other programs its first look may come after a short stall.
+        monitor.settle([])
         return monitor
+    }
+
+    /// Waits until the stalls of these loops so far are with the outputs, with names, for which `stop()` may lack the
+    /// time; no longer than the tests wait.
+    func settle(_ labels: Set<String> = ["main"], seconds: UInt64 = 250) {
+        _ = settle(labels, until: now() + seconds * 1_000_000_000)
     }
 }
 
@@ -145,6 +159,14 @@ func stallOnce(_ stall: @escaping @Sendable () -> Void) {
 
 func stallOnce(milliseconds: Int) {
     stallOnce { usleep(UInt32(milliseconds) * 1_000) }
+}
+
+/// Stalls once for so long at least, and until the signal, for a minute more at most.
+func stallOnce(milliseconds: Int, until signal: DispatchSemaphore) {
+    stallOnce {
+        usleep(UInt32(milliseconds) * 1_000)
+        _ = signal.wait(timeout: .now() + 60)
+    }
 }
 
 func forbidCoreDumps() {
