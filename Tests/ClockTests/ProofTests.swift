@@ -68,6 +68,11 @@ import Testing
     @Test func `a directory that takes no report is found out`() throws {
         let path = scratch.path("reports")
         try withMonitor([.directory(path)]) { monitor in
+            // The output makes this file on a thread of its own.
+            let isReady = eventually {
+                (directoryEntries(path) ?? []).contains { $0.name.contains(MonitorLock.fileName) }
+            }
+            try #require(isReady)
             try FileManager.default.removeItem(atPath: path)
             _ = try scratch.write("reports", "a file")
             let proof = monitor.prove()

@@ -80,7 +80,7 @@ import Testing
     @Test func `a short threshold counts beside a long one`() throws {
         let began = LinuxSupport.Semaphore()
         let monitor = try StallMonitor(
-            .init(outputs: [], onEvent: { if case .began = $0 { began.post() } }))
+            .init(outputs: [], symbols: .init(lookup: .none), onEvent: { if case .began = $0 { began.post() } }))
         let probe = LoopProbe(label: "short")
         try monitor.watch(.probe(probe), threshold: .milliseconds(50))
         try monitor.watch(.queue(DispatchQueue(label: "long"), label: "long"), threshold: .seconds(60))
