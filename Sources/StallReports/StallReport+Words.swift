@@ -309,7 +309,7 @@ extension StallReport.ThreadDescription {
     }
 
     /// The names of libdispatch's workers: the last 15 bytes of the global queues' labels.
-    private static let workers: Set = [
+    package static let workers: Set = [
         "maintenance-qos", ".background-qos", "oot.utility-qos", "oot.default-qos", "r-initiated-qos",
         "interactive-qos", "-qos.overcommit",
     ]

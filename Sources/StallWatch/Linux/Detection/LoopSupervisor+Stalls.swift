@@ -33,7 +33,7 @@ extension LoopSupervisor {
         var record = StallRecord(stall, of: loop, poll, threshold: detector.threshold, at: time)
         if log.isUncertain { record.startUncertainty = stall.start &- stall.turnBegan }
         record.work = loop.source.work
-        record.poolWidth = loop.source.width
+        (record.poolWidth, record.poolWorkers) = (loop.source.width, loop.source.workers)
         open = OpenRecord(
             record: record,
             leadUp: LeadUpReader(of: loop, among: context.loops, start: stall.start, now: context.now()),

@@ -86,6 +86,8 @@ struct StallRecord: Sendable {
     var work: String?
     /// The most items that the pool runs at the same time, for each priority; `nil` if that is not known.
     var poolWidth: Int?
+    /// The name of the pool's threads; `nil` if that is not known.
+    var poolWorkers: String?
     /// The pool of a pinned thread; `nil` for other kinds.
     var pool: StallReport.Pool?
     var isEscalated = false

@@ -133,6 +133,8 @@ final class HeartbeatSource: LoopSource {
 
     var width: Int? { idle?.width }
 
+    var workers: String? { idle?.workers }
+
     /// The queues of the task pool in which an item of this source waits now, `nil` for one that is not confirmed.
     var pendingHeartbeats: [UInt64?] { pendingPools.map(\.idle.queue) }
 

@@ -41,7 +41,7 @@ struct ReportBuilder {
         var tables = ReportTables(inApp: inApp)
         let samples = zip(record.samples, record.samples.weights(duration: record.duration)).map { sample, weight in
             let workers = WorkerGroups.group(
-                sample, &tables, of: record.loop.kind, symbol: symbol)
+                sample, &tables, of: record.loop.kind, named: record.poolWorkers, symbol: symbol)
             let own = (try? sample.stack.get()).map { tables.stack($0, in: sample.images) }
             return describe(sample, weight: weight, stack: own ?? workers?.first?.stack, workers: workers)
         }
@@ -196,9 +196,10 @@ enum WorkerGroups {
     ///
     /// Without names, or with unnamed functions if no thread is known to be one, every thread counts as a worker. In the
     /// pool of tasks, only those that run one do (``StallReport/ofTaskPool(_:symbols:)``). Of a thread pool all threads are known.
+    /// The workers of another of libdispatch's queues than that of `name` do not count.
     static func group(
         _ sample: StallRecord.Sample, _ tables: inout ReportTables, of kind: LoopKind = .globalQueue,
-        symbol: ((CapturedFrame, ImageList) -> String?)?
+        named name: String? = nil, symbol: ((CapturedFrame, ImageList) -> String?)?
     ) -> [StallReport.WorkerGroup]? {
         guard !sample.workers.isEmpty else { return nil }
         let threads = sample.workers.compactMap { worker in
@@ -211,6 +212,10 @@ enum WorkerGroups {
         }
         var workers = threads.filter { thread in
             kind == .threadPool || thread.symbols.contains { $0.map(StallReport.workerFunctions.contains) ?? false }
+        }
+        if let name {
+            let others = StallReport.ThreadDescription.workers.subtracting([name])
+            workers.removeAll { $0.thread.name.map(others.contains) ?? false }
         }
         if kind == .cooperativePool { workers = StallReport.ofTaskPool(workers, symbols: \.symbols) }
         let possible = workers.isEmpty ? threads.filter { $0.symbols.contains(nil) } : workers

@@ -28,9 +28,10 @@ struct StarvationCause {
         }
         var activities: [Int32: Cause.Kind] = [:]
         for worker in record.samples[index].workers {
-            // The capture has stopped it where a page fault would, too: outside of a system call.
-            let isStopped = worker.activity == .paging && (try? worker.stack.get())?.threadState == .running
-            activities[worker.thread.id] = isStopped ? .cpu : worker.activity
+            // The capture has stopped it outside of a system call, as a page fault would; it was read what it does after
+            // that, and it may be done by then.
+            let wasRunning = (try? worker.stack.get())?.threadState == .running
+            activities[worker.thread.id] = wasRunning ? .cpu : worker.activity
         }
         workers = (report.samples[index].workers ?? []).flatMap { group -> [Worker] in
             guard let stack = group.stack,

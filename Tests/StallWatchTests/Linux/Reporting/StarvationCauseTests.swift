@@ -51,6 +51,8 @@ private let images = ImageList([
         let computing = self.report(running.map { address, _ in (address, .paging, .running) })
         #expect(computing.cause?.kind == .cpu && computing.cause?.confidence == .likely)
         #expect(computing.cause?.summary == "Both busy threads of the pool are in compress, computing.")
+        let done = self.report([(0x10200, .lock, .running), (0x10200, nil, .running)])
+        #expect(done.cause?.summary == computing.cause?.summary, "the threads are idle after the capture")
     }
 
     @Test func theLargestGroupOfWorkersDecides() {
@@ -141,6 +143,24 @@ private let images = ImageList([
         }
         let report = builder.report(of: .stub(kind: .starvation, samples: [sample]))
         #expect(report.cause?.summary == "All 3 busy threads of the pool are in startConnection, \(words).")
+    }
+
+    /// Each of libdispatch's global queues has threads of its own.
+    @Test func `the threads of another global queue are not blamed`() {
+        let names = ["oot.utility-qos", "oot.utility-qos", "oot.default-qos", "-qos.overcommit", "renamed"]
+        var sample = StallRecord.Sample(age: 250_000_000, isValid: true, stack: .failure(.pool), images: images)
+        sample.workers = names.enumerated().map { index, name in
+            StallRecord.OtherThread(
+                thread: ThreadIdentity(id: Int32(index + 1), name: name), stack: .success(.stub([0x10100, 0x40010])),
+                activity: .sleep)
+        }
+        var record = StallRecord.stub(kind: .starvation, samples: [sample])
+        (record.loop.kind, record.poolWorkers) = (.globalQueue, "oot.utility-qos")
+        let report = builder.report(of: record)
+        #expect(report.samples[0].workers?.flatMap { $0.threads.map(\.id) } == [1, 2, 5])
+        #expect(report.cause?.summary == "All 3 busy threads of the pool are in blockTheHandler, sleeping.")
+        record.poolWorkers = nil
+        #expect(builder.report(of: record).samples[0].workers?.flatMap { $0.threads.map(\.id) } == [1, 2, 3, 4, 5])
     }
 
     @Test func aPoolWithoutBusyWorkersHasNoCause() {
