@@ -54,8 +54,12 @@ extension AdviceRule {
         // Silent for a sleep.
         AdviceRule(id: "timeout", topic: "sleep") { facts in
             guard facts.cause.kind == .sleep, let place = facts.culprit else { return nil }
-            return "Do not wait with a time limit in \(place): "
-                + "let a DispatchSource call back when the event comes, and a timer when it does not."
+            let end =
+                facts.call(.sleep, in: polls) == nil
+                ? "let a DispatchSource call back when the event comes, and a timer when it does not."
+                // It has no descriptors, so no event can come.
+                : "let a timer call what comes after it."
+            return "Do not wait with a time limit in \(place): \(end)"
         },
     ]
 
@@ -97,8 +101,8 @@ extension AdviceRule {
                 let place = facts.culprit
             else { return nil }
             return
-                "Resolve the name in \(place) off \(facts.loop): the resolver waits up to 5 s for each try of a server "
-                + "(resolv.conf(5))."
+                "Resolve the name in \(place) off \(facts.loop): the resolver waits for each try of a server, by default "
+                + "up to 5 s (resolv.conf(5))."
         },
         // Silent for a read from a file, or from a socket of this machine.
         AdviceRule(id: "socket", topic: "network") { facts in

@@ -95,8 +95,8 @@ extension AdviceRule {
     // Silent for other programs that use the machine's CPUs.
     static let quota = AdviceRule(id: "quota", topic: "contention") { facts in
         guard facts.cause.kind == .throttled else { return nil }
-        return "Raise the container's CPU limit (cpu.max), or use fewer threads: "
-            + "all of them share the quota, which was used up."
+        return "Raise the container's CPU limit (cpu.max; cgroup v1: cpu.cfs_quota_us), or run less in it: "
+            + "all its threads share the quota, which was used up."
     }
 
     // Silent for a read(2) of a file that is not in memory.
@@ -248,11 +248,16 @@ extension AdviceRule {
                 let last = waits.last(where: { $0.kind == .running && $0.place != nil }), let place = last.place
             else { return nil }
             if facts.cause.kind == .cpu {
-                let end =
-                    waits.contains { $0.kind == .pool }
-                    ? ", or raise the priority of the task that waits for a thread."
-                    : ": the operation goes on only after it."
-                return "Make \(place) shorter, or give the thread back in it (await Task.yield())\(end)"
+                if waits.contains(where: { $0.kind == .pool }) {
+                    return "Make \(place) shorter, or give the thread back in it (await Task.yield()), "
+                        + "or raise the priority of the task that waits for a thread."
+                }
+                // Another task that the thread could go on with in between is not what the operation waits for.
+                let way =
+                    waits.contains { $0.kind == .executor }
+                    ? "give the thread back in it (await Task.yield())"
+                    : "split it among child tasks (withTaskGroup)"
+                return "Make \(place) shorter, or \(way): the operation goes on only after it."
             }
             let threads = facts.report.otherThreads ?? []
             let lock = threads.first { $0.thread.id == last.thread }?.lock

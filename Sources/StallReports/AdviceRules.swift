@@ -39,8 +39,9 @@ extension AdviceRule {
         guard [.cpu, .sleep].contains(cause.kind), let tree = facts.tree else {
             return "See what all threads do \(facts.again): \(facts.stacks)."
         }
-        if cause.kind == .cpu, cause.otherCall != nil, let place = facts.report.longestWait?.place {
-            if cause.repeatsOtherCall {
+        let isRepeated = cause.kind == .cpu ? cause.repeatsOtherCall : cause.polls
+        if isRepeated || cause.kind == .cpu && cause.otherCall != nil, let place = facts.report.longestWait?.place {
+            if isRepeated {
                 return "Find what runs \(place) so often: no single wait explains it, and what calls it computes, too. "
                     + "Which parts cost: \(tree)."
             }
@@ -245,7 +246,8 @@ extension AdviceRule {
                 facts.waitsForGroup
                 ? "await a task group, or resume a continuation in notify(queue:)"
                 : "await a continuation that the other side resumes (withCheckedContinuation)"
-            return "Do not block the task in \(place): \(instead)."
+            let limit = facts.hasTimeLimit ? ", with a task that sleeps until the time limit beside it" : ""
+            return "Do not block the task in \(place): \(instead)\(limit)."
         },
         // Silent for a semaphore that stands for a group of one.
         AdviceRule(id: "group", topic: "lock") { facts in

@@ -137,6 +137,9 @@ extension StallReport.Cause {
         switch (systemCall.name, systemCall.target) {
         case (_, StallReport.SystemCall.signal): return "\(systemCall.name), until a signal arrives"
         case (let name, StallReport.SystemCall.emptySet): return "\(name) until a time limit: its set is empty"
+        case ("poll", _) where kind == .sleep, ("ppoll", _) where kind == .sleep, ("select", _) where kind == .sleep,
+            ("pselect6", _) where kind == .sleep:
+            return "\(systemCall.name), which waits for no descriptor"
         case (_, "anon_inode:[eventpoll]"): return "\(systemCall.name), for an event on one of its descriptors"
         // Without SO_LINGER (socket(7)), closing a connection does not wait for it.
         case ("close", _) where ["wait_woken", "sk_stream_wait_close"].contains(waitChannel):

@@ -77,7 +77,9 @@ extension StallReport {
             ].compactMap(\.self)
             if let last = counted.last {
                 let others = counted.dropLast().joined(separator: ", ")
-                known = ["No \(others)\(others.isEmpty ? "" : " or ")\(last) waited for it"]
+                let isCut = omitsItems && victims.mainQueueItems != nil
+                let uncounted = isCut ? " (items that ran in the same turn are not counted)" : ""
+                known = ["No \(others)\(others.isEmpty ? "" : " or ")\(last) waited for it\(uncounted)"]
             }
         }
         // One of them may be what stalls the loop, and others may not need it.

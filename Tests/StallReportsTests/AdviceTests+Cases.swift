@@ -223,7 +223,10 @@ extension AdviceTests {
             "polling", Stall(kind: .sleep, call: call("clock_nanosleep"), inner: ["libc!usleep", "package!retry()"]),
             "sleeps, perhaps between its tries", Stall(kind: .sleep, call: call("clock_nanosleep")), "sleep"
         ),
-        ("timeout", Stall(kind: .sleep, call: call("poll")), "time limit", Stall(call: call("poll")), "events"),
+        (
+            "timeout", Stall(kind: .sleep, call: call("poll")), "load() (Store.swift:12): let a timer call",
+            Stall(call: call("poll")), "events"
+        ),
         (
             "sleep", Stall(kind: .sleep, call: call("clock_nanosleep", "500 ms"), loop: .eventLoop),
             "(EventLoop.scheduleTask)", Stall(kind: .sleep, call: call("poll"), loop: .eventLoop), "timeout"

@@ -398,6 +398,13 @@ import Testing
         #expect(report.advice?.rule == "look")
     }
 
+    @Test(arguments: [(StallReport.WaitKind.executor, "Task.yield()"), (.task, "withTaskGroup")])
+    func `a task that computes makes way only for those that wait for its thread`(
+        wait: StallReport.WaitKind, way: String
+    ) throws {
+        #expect(try Self.overdue(.cpu, wait, .running).report().advice?.text.contains(way) == true)
+    }
+
     @Test func `the owner of the lock that holds up an operation lets go of it`() throws {
         var report = try Self.overdue(.lock, .task, .running).report()
         report.waits?[1].thread = 7
@@ -428,6 +435,11 @@ import Testing
         #expect(report.advice?.text == "See what all threads do when it lasts again: stallwatch stacks 4700.")
         report.fingerprint = "9f2c41d07a3be815"
         #expect(report.advice?.text == "See which parts cost: stallwatch tree --fingerprint 9f2c41d0 --bottom-up.")
+        report.cause?.systemCall = Self.call("clock_nanosleep", "3.125 ms")
+        report.cause?.voluntarySwitches = 100
+        report.samples[0].threadState = .blocked
+        report.cause?.blockedMilliseconds = 400
+        #expect(report.advice?.text.hasPrefix("Find what runs load() (Store.swift:12) so often: ") == true)
         report.state = .ongoing
         report.cause?.kind = .lock
         #expect(report.advice?.text == "See what all threads do while it lasts: stallwatch stacks 4700.")

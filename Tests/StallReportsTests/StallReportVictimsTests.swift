@@ -19,7 +19,9 @@ import Testing
         #expect(try words { _ in } == "No timer, main-queue item or operation waited for it")
         #expect(try words { $0.mainQueueItems = nil } == "No timer or operation waited for it")
         #expect(
-            try words(callout: .mainQueue) { _ in } == "No timer, later main-queue item or operation waited for it")
+            try words(callout: .mainQueue) { _ in }
+                == "No timer, later main-queue item or operation waited for it "
+                + "(items that ran in the same turn are not counted)")
         #expect(
             try words(callout: .timer) { _ in } == "No other timer, main-queue item or operation waited for it",
             "it may have skipped firings itself")
