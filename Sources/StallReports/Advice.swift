@@ -127,6 +127,7 @@ struct AdviceFacts {
         switch report.loop.kind {
         case .runLoop where !isOnMain: "do it in pieces, each of which submits the next with RunLoop.perform"
         case .probe where !report.loop.isOfGLib: "do one piece in each turn"
+        case .eventLoop: "do it in pieces, each of which submits the next with EventLoop.execute"
         default: "do it in pieces, each of which submits the next with async"
         }
     }

@@ -30,7 +30,8 @@ extension AdviceRule {
             guard facts.cause.kind == .sleep, let place = facts.culprit else { return nil }
             if facts.cause.polls {
                 return "If \(place) waits for something, be called when that happens (a completion, a DispatchSource); "
-                    + "if it paces work, let a timer call each piece."
+                    + "if it paces work, let a timer call each piece; "
+                    + "if it is called again and again, take the sleep out of it."
             }
             guard facts.sleeps, !facts.isCalledDirectly else { return nil }
             return "Move the call in \(place) off \(facts.loop): "

@@ -93,11 +93,10 @@ extension StallReport.Cause {
             let faults = majorFaults == 1 ? "fault, likely a read" : "faults, likely reads"
             return "\(pages): \(majorFaults) major page \(faults) from a disk\(file)\(others)."
         case .sleep:
-            if polls {
-                let purpose = confidence == .possible ? "" : ": it likely polls for something"
-                return "Slept again and again, for \(blocked) in all\(part), in \(place)\(purpose)\(restOfWait)."
-            }
-            return "Slept for \(waitTime) in \(place)\(restOfWait)."
+            let purpose = confidence == .possible ? "" : ": it likely polls, or is called again and again"
+            return polls
+                ? "Slept again and again, for \(blocked) in all\(part), in \(place)\(purpose)\(restOfWait)."
+                : "Slept for \(waitTime) in \(place)\(restOfWait)."
         case .io
         where computesInCall && waitMilliseconds == nil && (kernelShare ?? 0) >= 0.5
             && onCPUMilliseconds * 4 >= blockedMilliseconds:
@@ -137,9 +136,8 @@ extension StallReport.Cause {
         switch (systemCall.name, systemCall.target) {
         case (_, StallReport.SystemCall.signal): return "\(systemCall.name), until a signal arrives"
         case (let name, StallReport.SystemCall.emptySet): return "\(name) until a time limit: its set is empty"
-        case ("poll", _) where kind == .sleep, ("ppoll", _) where kind == .sleep, ("select", _) where kind == .sleep,
-            ("pselect6", _) where kind == .sleep:
-            return "\(systemCall.name), which waits for no descriptor"
+        case (let name, _) where kind == .sleep && !AdviceRule.sleepCalls.contains(name):
+            return "\(name), which waits for no descriptor"
         case (_, "anon_inode:[eventpoll]"): return "\(systemCall.name), for an event on one of its descriptors"
         // Without SO_LINGER (socket(7)), closing a connection does not wait for it.
         case ("close", _) where ["wait_woken", "sk_stream_wait_close"].contains(waitChannel):
@@ -268,7 +266,7 @@ private struct CauseNames {
         let called = frames.prefix { !$0.isInApp }.last { $0.isWritten }
         call = called.flatMap { $0.plainName }
         resolver = functions.last { StallReport.resolvers.contains($0) }
-        work = Self.work(of: report).map { ", in \($0)" } ?? ""
+        work = Self.work(of: report).map { ", \($0)" } ?? ""
         wait = report.longestWait?.function
         handler =
             report.signalHandler.map {
@@ -276,7 +274,7 @@ private struct CauseNames {
             } ?? ""
     }
 
-    /// What most samples on a CPU show: the culprit with its callee and its caller, or another function of the app.
+    /// What most samples on a CPU show: `in` the culprit with its callee and its caller, or another function of the app.
     private static func work(of report: StallReport) -> String? {
         typealias Place = (stack: [Int], index: Int, share: Double)
         let frames = report.frames
@@ -313,7 +311,9 @@ private struct CauseNames {
         }
         guard shared(function) != nil else { return nil }
         let told = shared(caller).flatMap { $0.count <= longestCaller ? $0 : nil }
-        return [shared(callee), blamed, told].compactMap(\.self).joined(separator: ", called by ")
+        // The time in the sentence is that of all samples.
+        let lead = share { function($0) == blamed } < 2 * most * 0.9 ? "mostly in " : "in "
+        return lead + [shared(callee), blamed, told].compactMap(\.self).joined(separator: ", called by ")
     }
 
     /// A lock's owner: `thread 4711 "worker" in save() (Store.swift:12)`.

@@ -345,7 +345,8 @@ import Testing
         )
         #expect(
             cause.sentence
-                == "Slept again and again, for 390 of 400 ms in all, in clock_nanosleep(1 ms): it likely polls for something."
+                == "Slept again and again, for 390 of 400 ms in all, in clock_nanosleep(1 ms): "
+                + "it likely polls, or is called again and again."
         )
         cause.confidence = .possible
         #expect(cause.sentence == "Slept again and again, for 390 of 400 ms in all, in clock_nanosleep(1 ms).")
