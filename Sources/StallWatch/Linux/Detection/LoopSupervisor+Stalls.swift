@@ -33,7 +33,8 @@ extension LoopSupervisor {
         var record = StallRecord(stall, of: loop, poll, threshold: detector.threshold, at: time)
         if log.isUncertain { record.startUncertainty = stall.start &- stall.turnBegan }
         record.work = loop.source.work
-        (record.poolWidth, record.poolWorkers) = (loop.source.width, loop.source.workers)
+        record.poolWidth = loop.source.width
+        record.poolWorkers = (loop.source as? HeartbeatSource)?.workers
         open = OpenRecord(
             record: record,
             leadUp: LeadUpReader(of: loop, among: context.loops, start: stall.start, now: context.now()),

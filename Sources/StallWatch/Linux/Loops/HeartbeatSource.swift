@@ -20,6 +20,8 @@ final class HeartbeatSource: LoopSource {
     static let taskName = "stallwatch heartbeat"
 
     let kind: LoopKind
+    /// The name of the threads of a global queue; `nil` for other loops, and if it is not known.
+    let workers: String?
     private let send: @Sendable (@escaping @Sendable () -> Void) -> Void
     private let owner: @Sendable () -> CaptureTarget?
     let isUnneeded: @Sendable () -> Bool
@@ -49,7 +51,7 @@ final class HeartbeatSource: LoopSource {
     /// the thread that runs the loop now; `nil` for a loop that keeps the thread of its last item. `isUnneeded`: the loop
     /// has ended, or is observed in a better way. While `isExcused`, an item may be late.
     init(
-        kind: LoopKind, isServed: Bool = false, executor: UInt64 = 0,
+        kind: LoopKind, isServed: Bool = false, executor: UInt64 = 0, workers: String? = nil,
         owner: @escaping @Sendable () -> CaptureTarget? = { nil },
         idle: (any IdleCheck)? = nil,
         unless isUnneeded: @escaping @Sendable () -> Bool = { false },
@@ -58,6 +60,7 @@ final class HeartbeatSource: LoopSource {
         send: @escaping @Sendable (@escaping @Sendable () -> Void) -> Void
     ) {
         self.kind = kind
+        self.workers = workers
         self.executor = executor
         if isServed { lastRan.store(monotonicNow(), ordering: .relaxed) }
         self.send = send
@@ -132,8 +135,6 @@ final class HeartbeatSource: LoopSource {
     }
 
     var width: Int? { idle?.width }
-
-    var workers: String? { idle?.workers }
 
     /// The queues of the task pool in which an item of this source waits now, `nil` for one that is not confirmed.
     var pendingHeartbeats: [UInt64?] { pendingPools.map(\.idle.queue) }
@@ -233,7 +234,10 @@ extension LoopSource where Self == HeartbeatSource {
     static func globalQueue(_ quality: DispatchQoS.QoSClass) -> HeartbeatSource {
         let queue = DispatchQueue.global(qos: quality)
         let idle = GlobalQueueIdleCheck(queue)
-        return HeartbeatSource(kind: .globalQueue, isServed: true, idle: idle) { item in
+        // libdispatch names its threads with the end of their queue's label.
+        let name = String(queue.label.suffix(15))
+        let workers = StallReport.ThreadDescription.workers.contains(name) ? name : nil
+        return HeartbeatSource(kind: .globalQueue, isServed: true, workers: workers, idle: idle) { item in
             CUnwindEngine.makingThreads { queue.async(execute: item) }
             idle.confirm()
         }

@@ -2,7 +2,6 @@ internal import CLinux
 import Dispatch
 import LinuxSupport
 import StackCapture
-import StallReports
 import Synchronization
 
 /// Finds out that a loop without observers waits, and needs no heartbeat; only reads, on the watchdog.
@@ -14,15 +13,10 @@ protocol IdleCheck: AnyObject, Sendable {
 
     /// The most items that a pool runs at the same time, for each priority; `nil` if it is not known.
     var width: Int? { get }
-
-    /// The name of a pool's threads; `nil` if it is not known.
-    var workers: String? { get }
 }
 
 extension IdleCheck {
     var width: Int? { nil }
-
-    var workers: String? { nil }
 
     func markSent(to thread: Int32?) {}
 }
@@ -33,14 +27,10 @@ extension IdleCheck {
 final class GlobalQueueIdleCheck: IdleCheck {
     /// The address of the queue's list of items; `nil` if the layout is another one.
     private let items: UInt64?
-    /// Threads are named with the end of their queue's label.
-    let workers: String?
     private let isConfirmed = Atomic<Bool>(false)
     private let memory = GuardedMemory()
 
     init(_ queue: DispatchQueue) {
-        let name = String(queue.label.suffix(15))
-        workers = StallReport.ThreadDescription.workers.contains(name) ? name : nil
         guard let address = GuardedMemory().dispatchObject(of: queue),
             DispatchLayout.label(of: address, memory) == queue.label,
             DispatchLayout.width(of: address, memory) == DispatchLayout.poolWidth

@@ -19,9 +19,6 @@ protocol LoopSource: AnyObject, Sendable {
     /// The most items that a pool runs at the same time, for each priority; `nil` if it is not known, or is no pool.
     var width: Int? { get }
 
-    /// The name of a pool's threads; `nil` if it is not known, or is no pool.
-    var workers: String? { get }
-
     func target(of recorder: TurnRecorder) -> CaptureTarget
 
     func isWaitingUnobserved() -> Bool
@@ -47,8 +44,6 @@ extension LoopSource {
     var work: String? { nil }
 
     var width: Int? { nil }
-
-    var workers: String? { nil }
 
     func target(of recorder: TurnRecorder) -> CaptureTarget {
         recorder.lastThread.map(CaptureTarget.thread) ?? .unknown

@@ -13,7 +13,7 @@ final class ContinuationSearch: Sendable {
 
     /// The time after a search in which there is no other one, as a multiple of its CPU time: 2 % of a CPU.
     private static let restFactor: UInt64 = 50
-    /// The longest time of a search, in nanoseconds (30 s): nobody waits for it, and beside other work it may take as long.
+    /// The longest time of a search, in nanoseconds (30 s): nothing waits for it, and a busy machine gives it little CPU.
     private static let longestTime = 6 * TaskReader.longestTime
 
     private typealias Wait = (operation: OperationRegistry.Operation, task: SwiftTask)

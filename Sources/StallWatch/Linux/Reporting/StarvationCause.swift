@@ -28,8 +28,8 @@ struct StarvationCause {
         }
         var activities: [Int32: Cause.Kind] = [:]
         for worker in record.samples[index].workers {
-            // The capture has stopped it outside of a system call, as a page fault would; it was read what it does after
-            // that, and it may be done by then.
+            // It was stopped outside of a system call, where it computes or has a page fault. Its activity was read after
+            // that, when it may have no work any more.
             let wasRunning = (try? worker.stack.get())?.threadState == .running
             activities[worker.thread.id] = wasRunning ? .cpu : worker.activity
         }

@@ -140,7 +140,7 @@ import Testing
     @Test func `a global queue is idle until an item waits for a thread`() {
         let queue = DispatchQueue.global(qos: .background)
         let check = GlobalQueueIdleCheck(queue)
-        #expect(check.workers == ".background-qos")
+        #expect(HeartbeatSource.globalQueue(.background).workers == ".background-qos")
         #expect(!check.isIdle(thread: nil, lastDelay: 0), "the layout is not confirmed")
         #expect(confirm(check, queue))
         let gate = DispatchSemaphore(value: 0)
