@@ -248,16 +248,16 @@ extension AdviceRule {
                 let last = waits.last(where: { $0.kind == .running && $0.place != nil }), let place = last.place
             else { return nil }
             if facts.cause.kind == .cpu {
-                if waits.contains(where: { $0.kind == .pool }) {
-                    return "Make \(place) shorter, or give the thread back in it (await Task.yield()), "
-                        + "or raise the priority of the task that waits for a thread."
-                }
-                // Another task that the thread could go on with in between is not what the operation waits for.
+                // A thread that is given back helps only a task that waits for it.
                 let way =
-                    waits.contains { $0.kind == .executor }
+                    waits.contains { [.pool, .executor].contains($0.kind) }
                     ? "give the thread back in it (await Task.yield())"
                     : "split it among child tasks (withTaskGroup)"
-                return "Make \(place) shorter, or \(way): the operation goes on only after it."
+                let end =
+                    waits.contains { $0.kind == .pool }
+                    ? ", or raise the priority of the task that waits for a thread."
+                    : ": the operation goes on only after it."
+                return "Make \(place) shorter, or \(way)\(end)"
             }
             let threads = facts.report.otherThreads ?? []
             let lock = threads.first { $0.thread.id == last.thread }?.lock
