@@ -36,16 +36,15 @@ import TestSupport
                 while attempts < 200, monotonicNow() < end {
                     do {
                         let stack = try capture.capture(thread: shared.thread.load(ordering: .acquiring))
-                        attempts += 1
                         if stack.method == .ptrace { stacks += 1 }
                     } catch CaptureFailure.timedOut, CaptureFailure.failed(errno: EBUSY),
                         CaptureFailure.refused(errno: EBUSY)
                     {
                         // The spinner has no CPU, or the other engine has it for longer than this one waits.
                         usleep(1_000)
-                    } catch {
-                        attempts += 1
-                    }
+                        continue
+                    } catch {}
+                    attempts += 1
                 }
                 results.withLock { $0.append((capture.methods, stacks)) }
             }

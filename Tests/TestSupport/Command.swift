@@ -85,8 +85,10 @@ package struct Command {
 
     /// Runs the program and returns its standard output; throws ``Failure`` with all output if its status is not 0.
     @discardableResult
-    package func succeed() throws -> String {
-        let output = try run()
+    package func succeed() throws -> String { try check(run()) }
+
+    /// Returns the standard output of a run; throws ``Failure`` with all output if its status is not 0.
+    package func check(_ output: Output) throws -> String {
         guard output.reason == .exit, output.status == 0 else {
             throw Failure(description: "\(program) \(arguments): status \(output.status)\n\(output.text)")
         }

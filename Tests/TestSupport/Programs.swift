@@ -13,15 +13,14 @@ package enum Tool {
     /// Runs the tool, and again while a monitor tells it to try again, as one that gets no CPU for seconds does.
     package static func answer(to arguments: [String]) throws -> String {
         let command = try Command(program: Command.product("stallwatch"), arguments: arguments)
-        var last: Command.Output?
-        _ = eventually(every: 100) {
-            last = try? command.run()
-            return last?.status != tryAgain || last?.text.contains("try again") != true
+        let end = endOfPatience
+        var last = try command.run()
+        func isToBeTriedAgain() -> Bool { last.status == tryAgain && last.text.contains("try again") }
+        while isToBeTriedAgain(), monotonicNow() < end {
+            usleep(100_000)
+            last = try command.run()
         }
-        guard let output = last, output.reason == .exit, output.status == 0 else {
-            throw Command.Failure(description: "\(arguments): \(last?.text ?? "not run")")
-        }
-        return output.output
+        return try command.check(last)
     }
 
     /// The exit status of a tool that is to be tried again later (sysexits.h).
