@@ -51,7 +51,12 @@ static void block_app_signals(sigset_t *before) {
   pthread_sigmask(SIG_BLOCK, &blocked, before);
 }
 
-static void *begin(void *context) {
+// In a section of its own, whose ends the linker names, and kept on the stack while the body runs: it tells the stack of such
+// a thread.
+extern const char __start_stallwatch_begin[] __attribute__((visibility("hidden")));
+extern const char __stop_stallwatch_begin[] __attribute__((visibility("hidden")));
+
+__attribute__((section("stallwatch_begin"), disable_tail_calls)) static void *begin(void *context) {
   beginning given = *(beginning *)context;
   free(context);
   struct sched_param none = {0};
@@ -63,6 +68,10 @@ static void *begin(void *context) {
   // A program may trap on divisions by zero (feenableexcept(3)) or round up: clone(2) copies that, too.
   fesetenv(FE_DFL_ENV);
   return given.body(given.context);
+}
+
+bool clinux_begins_thread(uint64_t address) {
+  return address >= (uintptr_t)__start_stallwatch_begin && address < (uintptr_t)__stop_stallwatch_begin;
 }
 
 int clinux_usable_processors(pid_t thread) {

@@ -35,6 +35,10 @@ package final class WorkerThread: @unchecked Sendable {
     /// The kernel ids of the monitors' own threads; a name would not tell them from unnamed threads of the program.
     package static var ids: Set<Int32> { withOwn { $0.running } }
 
+    /// Whether an instruction is of the function that is outermost on each such thread's stack, also before ``ids`` has it and
+    /// after that.
+    package static func begins(at address: UInt64) -> Bool { clinux_begins_thread(address) }
+
     /// The nanoseconds for which all of them have been on a CPU since a moment in monotonic nanoseconds, before the first one
     /// began, and the number of their waits.
     package static var use: (nanoseconds: UInt64, waits: UInt64, since: UInt64) {

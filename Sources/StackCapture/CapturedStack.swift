@@ -13,6 +13,10 @@ package struct CapturedStack: Sendable, Equatable {
     package var incompleteReason: String?
     /// Whether the stack has all frames from the innermost to the thread's first function, and none is a guess.
     package var isWhole: Bool { isComplete && incompleteReason == nil }
+    /// Whether it is of a thread that a monitor started, by its first function.
+    package var isOfMonitor: Bool {
+        frames.contains { !$0.isUncertain && WorkerThread.begins(at: $0.isExact ? $0.address : $0.address &- 1) }
+    }
     /// The reason why callers of an async function on the stack are missing; `nil` if none are.
     package var missingAsyncCallersReason: String?
     /// The time for which the capture kept the thread from running, in nanoseconds.

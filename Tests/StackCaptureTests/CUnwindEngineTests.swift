@@ -44,6 +44,18 @@ import Testing
         for thread in threads { thread.stop() }
     }
 
+    /// Its id is not in `WorkerThread.ids` at its very beginning and end.
+    @Test func `a monitor's thread is known by its stack`() throws {
+        func stack(of thread: Int32) -> CapturedStack? {
+            WorkerThread.value { try? ThreadCapture(engine: CUnwindEngine()).capture(thread: thread) } ?? nil
+        }
+        let own = try EpollThread()
+        defer { own.stop() }
+        #expect(eventually { stack(of: own.thread)?.isOfMonitor == true })
+        let test = try #require(ownThread())
+        #expect(eventually { stack(of: test)?.isOfMonitor == false })
+    }
+
     #if arch(x86_64)
         /// The numbers of calls (asm/unistd_64.h).
         private static let calls = (read: 0, write: 1, writev: 20, fallocate: 285)

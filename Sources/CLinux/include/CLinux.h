@@ -48,6 +48,9 @@ int clinux_usable_processors(pid_t thread);
 int clinux_start_thread(pthread_t *_Nonnull thread, size_t stack_bytes, bool is_own,
                         void *_Nullable (*_Nonnull body)(void *_Nullable), void *_Nullable context);
 
+/// Whether an address is in the first function of the threads that clinux_start_thread started. Async-signal-safe: yes.
+bool clinux_begins_thread(uint64_t address);
+
 /// Whether the limits on addresses, data and locked memory and the kernel's accounting allow `bytes` more now; false if a
 /// limited process cannot see what it has. Maps nothing.
 bool clinux_has_room(size_t bytes);

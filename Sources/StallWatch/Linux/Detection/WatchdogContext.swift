@@ -107,9 +107,10 @@ final class WatchdogContext {
         let captured = others.prefix(StallRecord.maximumOtherThreads).map { thread in
             StallRecord.OtherThread(thread: .init(thread), stack: threads.capture(thread))
         }
-        // A thread of the monitor that has just been started was not known as one before it ran.
+        // A thread of the monitor is not known as one at its very beginning and end.
         let own = ownThreads
-        return (captured.filter { !own.contains($0.thread.id) }, max(others.count - captured.count, 0))
+        let ofApp = captured.filter { !own.contains($0.thread.id) && (try? $0.stack.get().isOfMonitor) != true }
+        return (ofApp, max(others.count - captured.count, 0))
     }
 }
 
