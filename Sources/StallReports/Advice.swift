@@ -99,6 +99,15 @@ struct AdviceFacts {
     /// The culprit with its line; `nil` if there is none.
     var culprit: String? { report.culprit.map { StallReport.place($0.function, $0.file, $0.line) } }
 
+    /// The culprit, or the function that is around this closure and called it: it can be moved as a whole.
+    var movable: String? {
+        guard let name = report.culprit?.function, name.hasPrefix("closure #") else { return culprit }
+        let around = frames.drop { $0.function != name }.first { frame in
+            frame.isInApp && frame.function.map { name.hasSuffix(" in \($0)") } == true
+        }
+        return around?.place ?? culprit
+    }
+
     /// Where the code runs now, as the end of "Move it off …".
     var loop: String { isOfPool ? "the pool" : "the loop" }
 

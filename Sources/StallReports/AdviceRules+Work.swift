@@ -54,7 +54,7 @@ extension AdviceRule {
         },
         // Silent for a library of which one says more.
         AdviceRule(id: "compute", topic: "cpu") { facts in
-            guard facts.cause.kind == .cpu, let place = facts.culprit else { return nil }
+            guard facts.cause.kind == .cpu, let place = facts.movable else { return nil }
             if facts.cause.repeatsOtherCall, let wait = facts.report.longestWait?.function,
                 wait != facts.report.culprit?.function
             {

@@ -112,6 +112,19 @@ import Testing
         #expect(try direct.report().advice?.rule == "sleep")
     }
 
+    /// That of `map` is half of the work: the function around it can be moved.
+    @Test func `a closure that its function calls is moved with that`() throws {
+        func text(_ inner: String) throws -> String? {
+            var report = try Stall(kind: .cpu, inner: [inner]).report()
+            report.culprit = .init(function: inner, file: "/src/Store.swift", line: 14, share: 1)
+            return report.advice?.text
+        }
+        #expect(try text("closure #1 in load()")?.hasPrefix("Move load() (Store.swift:12) off the loop") == true)
+        #expect(
+            try text("closure #1 in sort()")?.hasPrefix("Move closure #1 in sort() (Store.swift:14) off the loop")
+                == true)
+    }
+
     @Test func `a Timer is advised only where a run loop fires it`() throws {
         func timers(_ loop: StallReport.LoopKind) throws -> String? {
             let stall = Stall(kind: .sleep, call: Self.call("clock_nanosleep", "500 ms"), loop: loop)
