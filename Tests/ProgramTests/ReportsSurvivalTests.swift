@@ -195,11 +195,7 @@ extension StallReport {
     fileprivate var isWholeDeadlock: Bool {
         guard cause?.kind == .deadlock, let otherThreads, !otherThreads.isEmpty else { return false }
         return samples.contains { $0.stack != nil }
-            && otherThreads.allSatisfy { thread in
-                // A busy machine may leave the watchdog no time for them all; the cause has those that matter.
-                thread.reason == CaptureFailure.outOfTime.description
-                    || thread.stack.map { !stacks[$0].isEmpty } ?? false
-            }
+            && otherThreads.allSatisfy { thread in thread.stack.map { !stacks[$0].isEmpty } ?? false }
     }
 }
 

@@ -142,7 +142,7 @@ extension LoopSupervisor {
         record.samples = log.samples
         record.victims = victims.victims(until: stall.start &+ record.duration)
         // In a deadlock every thread matters, and there may be no later opportunity to capture them.
-        let isDeadlock = record.cause?.kind == .deadlock && record.otherThreads.isEmpty
+        let isDeadlock = record.cause?.kind == .deadlock && record.lacksThreads
         if isDeadlock || context.options.capturesAllThreads && isFirst && record.receiver == nil {
             context.addOtherThreads(to: &record, than: target)
         }

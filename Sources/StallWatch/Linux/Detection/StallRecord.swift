@@ -63,8 +63,19 @@ struct StallRecord: Sendable {
     var state: State
     var duration: UInt64
     var samples: [Sample] = []
-    /// The other threads at the first sample, if the configuration asks for them, or when a deadlock was found.
+    /// The other threads at the first sample, if the configuration asks for them, or since a deadlock was found.
     var otherThreads: [OtherThread] = []
+    /// Whether they are still to be captured: none has been, or a busy machine left no time for some.
+    var lacksThreads: Bool {
+        otherThreads.isEmpty
+            || otherThreads.contains { thread in
+                if case .failure(let failure) = thread.stack {
+                    [.outOfTime, .timedOut].contains(failure)
+                } else {
+                    false
+                }
+            }
+    }
     /// The number of threads that were not captured because there are too many.
     var omittedThreads = 0
     /// The number of turns while the loop was saturated or spun.

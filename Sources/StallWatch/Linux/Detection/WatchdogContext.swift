@@ -82,7 +82,11 @@ final class WatchdogContext {
     func addOtherThreads(to record: inout StallRecord, than target: CaptureTarget) {
         var excluded = ownThreads
         if case .thread(let thread) = target { excluded.insert(thread) }
-        (record.otherThreads, record.omittedThreads) = captureAll(than: excluded)
+        let captured = captureAll(than: excluded)
+        func known(_ threads: [StallRecord.OtherThread]) -> Int { threads.count { (try? $0.stack.get()) != nil } }
+        // Of two attempts the one that tells more.
+        guard known(captured.threads) >= known(record.otherThreads) else { return }
+        (record.otherThreads, record.omittedThreads) = captured
         record.otherImages = capturer.images()
         // An early hang: later looks cannot make up for what its only dump does not name.
         threads.settleNames(until: now() &+ Self.patience)
@@ -107,9 +111,13 @@ final class WatchdogContext {
         let captured = others.prefix(StallRecord.maximumOtherThreads).map { thread in
             StallRecord.OtherThread(thread: .init(thread), stack: threads.capture(thread))
         }
-        // A thread of the monitor is not known as one at its very beginning and end.
+        // A thread of the monitor is not known as one at its very beginning and end. One that has not run has done nothing.
         let own = ownThreads
-        let ofApp = captured.filter { !own.contains($0.thread.id) && (try? $0.stack.get().isOfMonitor) != true }
+        let ofApp = captured.filter { thread in
+            guard !own.contains(thread.thread.id) else { return false }
+            guard let stack = try? thread.stack.get() else { return cpuTime(of: thread.thread.id) != 0 }
+            return !stack.isOfMonitor
+        }
         return (ofApp, max(others.count - captured.count, 0))
     }
 }

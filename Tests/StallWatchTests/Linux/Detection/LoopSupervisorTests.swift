@@ -1,3 +1,4 @@
+import LinuxSupport
 import Synchronization
 import Testing
 import TestSupport
@@ -36,6 +37,16 @@ import TestSupport
         capturer.answer = { _ in
             meanwhile()
             return .failure(.noSuchThread)
+        }
+    }
+
+    @Test mutating func `threads that there was no time for are captured again`() throws {
+        _ = poll(at: Self.begin + Self.threshold)
+        var record = try #require(world.records.withLock { $0.last })
+        #expect(record.lacksThreads)
+        for (failure, lacks) in [(CaptureFailure.outOfTime, true), (.timedOut, true), (.refused(errno: 1), false)] {
+            record.otherThreads = [.init(thread: .init(Self.thread), stack: .failure(failure))]
+            #expect(record.lacksThreads == lacks)
         }
     }
 
