@@ -6,7 +6,7 @@ import TextOutput
 
 struct HangReporter {
     /// The longest wait for a process to answer, in nanoseconds.
-    private static let longestAnswer: UInt64 = 20_000_000_000
+    private static let longestAnswer: UInt64 = 40_000_000_000
     /// The most threads of a process that cannot answer.
     private static let maximumThreads = 64
 

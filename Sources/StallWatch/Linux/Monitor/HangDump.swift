@@ -15,9 +15,9 @@ package enum HangDump {
     package static var currentTask: ReportedTasks { .chain(SwiftTask.currentAddress) }
 
     /// The longest time until there is a report, in nanoseconds.
-    static let longestTime: UInt64 = 10_000_000_000
-    /// The time that is kept for the report when the tasks take long, in nanoseconds (2 s).
-    private static let settlingTime: UInt64 = 2_000_000_000
+    static let longestTime: UInt64 = 20_000_000_000
+    /// The time that is kept for the report when the tasks take long, in nanoseconds (10 s).
+    private static let settlingTime: UInt64 = 10_000_000_000
 
     /// Captures all threads of this process now, and reports them while they stay as they are.
     ///
