@@ -29,7 +29,10 @@ import Testing
             return weight / report.durationMilliseconds
         }
 
-        var isExact: Bool { abs(share - actual) <= EarlySampleTests.tolerance }
+        var isExact: Bool { abs(share - actual) <= EarlySampleTests.tolerance && isEarly }
+        var isEarly: Bool { report.samples.contains { $0.isEarly == true } }
+        /// Whether the thread had its CPU: one that competes for it is not stopped early.
+        var isJudged: Bool { (report.cause?.runQueueMilliseconds ?? .infinity) <= report.durationMilliseconds / 10 }
 
         var description: String {
             "\(first) has \(share) and took \(actual) of \(report.durationMilliseconds) ms, \(report.samples.count) samples"
@@ -38,15 +41,19 @@ import Testing
 
     @Test(arguments: Activity.allCases, [80, 20])
     func bothPhasesHaveTheirShare(activity: Activity, percent: Int) async throws {
-        let measured = try await remeasured(
-            { try stall(activity, 500 * percent / 100, 500 - 500 * percent / 100, threshold: 200) },
-            until: \.isExact
-        )
+        func measure() async throws -> Measured {
+            try await remeasured(
+                { try stall(activity, 500 * percent / 100, 500 - 500 * percent / 100, threshold: 200) },
+                until: \.isExact)
+        }
+        var measured = try await measure()
+        for _ in 0..<4 where !measured.isExact && !measured.isJudged { measured = try await measure() }
         print("\(activity) \(percent)/\(100 - percent): \(measured)")
+        if !measured.isExact, !measured.isJudged { return notRun("other programs had the CPUs") }
         #expect(measured.isExact, "\(measured)")
         let weights = measured.report.samples.compactMap(\.weightMilliseconds)
         #expect(abs(weights.reduce(0, +) - measured.report.durationMilliseconds) < 0.1)
-        #expect(measured.report.samples.contains { $0.isEarly == true })
+        #expect(measured.isEarly)
         let culprit = try #require(measured.report.culprit)
         #expect((culprit.function == measured.first) == (percent == 80))
         #expect(abs((culprit.share ?? 0) - max(measured.actual, 1 - measured.actual)) <= Self.tolerance)

@@ -33,9 +33,15 @@ import TestSupport
         var withoutFunction = 0
         var taken = 0
         var methods: [StallReport.CaptureMethod: Int] = [:]
-        for _ in 0..<Self.captures {
+        var attempts = 0
+        let end = endOfPatience
+        while attempts < Self.captures, monotonicNow() < end {
             usleep(.random(in: 0..<6000, using: &generator))
-            guard let stack = try? capture.capture(thread: thread) else { continue }
+            let captured = Result { () throws(CaptureFailure) in try capture.capture(thread: thread) }
+            // It has no CPU.
+            if captured.isForLackOfCPU { continue }
+            attempts += 1
+            guard let stack = try? captured.get() else { continue }
             taken += 1
             methods[stack.method, default: 0] += 1
             if !stack.isComplete { incomplete.append(stack.incompleteReason ?? "?") }
@@ -52,7 +58,7 @@ import TestSupport
         }
         #expect(result.failed == 0, "\(name): error \(result.error)")
         // A thread that moves on during every attempt to read it has no stack; that is rare.
-        #expect(taken >= Self.captures * 9 / 10)
+        #expect(attempts == Self.captures && taken >= Self.captures * 9 / 10)
         #expect(incomplete.isEmpty, "\(name): \(incomplete.count) incomplete stacks: \(Set(incomplete))")
         #expect(withoutFunction == 0, "\(name): \(withoutFunction) stacks without the calling function")
     }
@@ -83,9 +89,11 @@ import TestSupport
         let began = monotonicNow()
         var methods: [StallReport.CaptureMethod: Int] = [:]
         while attempts < Self.captures || waiter.rounds <= Self.rounds, monotonicNow() - began < Self.timeLimit {
-            attempts += 1
             usleep(.random(in: 0..<6000, using: &generator))
-            guard let stack = try? capture.capture(thread: waiter.thread) else { continue }
+            let captured = Result { () throws(CaptureFailure) in try capture.capture(thread: waiter.thread) }
+            if captured.isForLackOfCPU { continue }
+            attempts += 1
+            guard let stack = try? captured.get() else { continue }
             taken += 1
             methods[stack.method, default: 0] += 1
             if !stack.isComplete { incomplete.append(stack.incompleteReason ?? "?") }
@@ -113,6 +121,14 @@ import TestSupport
         #expect(taken >= attempts * 9 / 10)
         #expect(incomplete.isEmpty, "\(wait): \(incomplete.count) incomplete stacks: \(Set(incomplete))")
         #expect(withoutFunction.isEmpty, "\(wait): \(withoutFunction.count) such as \(withoutFunction.first ?? [])")
+    }
+}
+
+extension Result<CapturedStack, CaptureFailure> {
+    /// Whether the thread got no CPU to stop on, or has not since a stop was asked for.
+    fileprivate var isForLackOfCPU: Bool {
+        guard case .failure(let failure) = self else { return false }
+        return [.timedOut, .failed(errno: EBUSY)].contains(failure)
     }
 }
 

@@ -40,7 +40,7 @@ struct PostureRun: Sendable {
     /// The monitor's threshold and the duration of each stall, in milliseconds.
     private static let times = ["50", "200"]
     /// The time after which a run is killed, in seconds.
-    private static let timeout: TimeInterval = 60
+    private static let timeout: TimeInterval = 300
     /// The page faults that make a stall one of paging: fewer come from a file that the system keeps in memory.
     private static let leastFaults = 50
     /// The share of a stall without a CPU from which contention is a right cause: the largest of three parts has it.
@@ -135,6 +135,7 @@ struct PostureRun: Sendable {
             return began <= middle && middle < began + Int(report.durationMilliseconds * 1_000)
         }
         guard let report = found else { return .wrong("no report") }
+        if report.missingSamplesReason != nil { return .notJudged("the watchdog came too late") }
         var lacks: [String] = []
         let mayLack = posture.mayLack[expected.name] ?? []
         if let function = report.culprit?.function {

@@ -57,13 +57,19 @@ import Testing
             options + ["-Xllvm", "-swiftmergefunc-threshold=0", "-module-name", "Program", "\(sources)/main.swift"]
                 + [shared[1], "TailCalls.o", "caller.o", "-L", ".", "-lSafe"]
                 + ["-Xlinker", "-rpath", "-Xlinker", "$ORIGIN", "-o", "program"])
-        let reports = try program.reports()
-        for (number, expected) in Self.expected.enumerated() {
-            let closure = "closure #\(number + 1) in Program"
-            let found = reports.first { report in
+        // A stall that was over before the watchdog got a CPU has no sample: some run has to show each.
+        var reports: [StallReport] = []
+        func report(of closure: String) -> StallReport? {
+            reports.first { report in
                 report.samples.contains { $0.isValid && report.functionNames(of: $0).contains(closure) }
             }
-            let report = try #require(found, "no report of \(closure)")
+        }
+        let closures = Self.expected.indices.map { "closure #\($0 + 1) in Program" }
+        for run in 0..<5 where closures.contains(where: { report(of: $0) == nil }) {
+            reports += try program.reports(to: "stalls-\(run)")
+        }
+        for (closure, expected) in zip(closures, Self.expected) {
+            let report = try #require(report(of: closure), "no report of \(closure)")
             for sample in report.samples where sample.isValid {
                 let stack = (sample.stack.map { report.stacks[$0] } ?? []).map { report.frames[$0] }
                 let calls = stack.filter { $0.isTailCall == true }

@@ -256,7 +256,7 @@ import TestSupport
         let shell = "stty tostop; set -m; \(words) & wait $!; echo $? >'\(directory.path("status"))'"
         let file = try directory.write("shell", shell)
         try Command(
-            program: script, arguments: ["-qec", "bash '\(file)'", "/dev/null"], directory: directory.path, timeout: 30
+            program: script, arguments: ["-qec", "bash '\(file)'", "/dev/null"], directory: directory.path
         ).succeed()
         #expect(try String(contentsOfFile: directory.path("status"), encoding: .utf8) == "0\n")
     }

@@ -34,7 +34,7 @@ from checks import REPOSITORY
 
 SOURCES = REPOSITORY / "Tests/Support/StackOracle"
 THREADS = 8
-SECONDS = 60
+SECONDS = 300
 NONE = ["-fno-asynchronous-unwind-tables", "-fno-unwind-tables"]
 MOVED = "-Wl,-Ttext-segment=0x10000000"
 # name: form, compiler, options. `strip` is a step after the linker; `file` gives `.debug_frame` to the engine.
@@ -131,7 +131,7 @@ class Run:
             self.bias = place - next(value for value, name in self.symbols if name == "chain_prepare")
         elif word == "capture":
             self.captures.append((words[0], int(words[1]), words[2], int(words[3]), []))
-            self.blocked |= {int(words[1])} if words[2] == "read" else set()
+            self.blocked |= {(words[0], int(words[1]))} if words[2] == "read" else set()
         elif word == "frame":
             self.captures[-1][4].append(tuple(map(int, words)))
         elif word == "thread":
@@ -190,7 +190,7 @@ def is_whole(end, frames):
     return end == COMPLETE and not any(frame[2] for frame in frames)
 
 
-def faults_of(run, thread, end, frames):
+def faults_of(run, unwinder, thread, end, frames):
     """Yields what is wrong in a capture."""
     def called(frame):
         return run.name(*frame[:2]) or "a library"
@@ -207,7 +207,7 @@ def faults_of(run, thread, end, frames):
         yield f"complete without all functions: the outermost is {called(frames[-1])}"
     witness, seen, known = run.witness.get(thread, []), [frame[0] for frame in sure], entries[-1][0]
     # A thread that computes has moved since: compare from the return address of its innermost function.
-    if thread not in run.blocked:
+    if (unwinder, thread) not in run.blocked:
         witness, seen = ([] if known not in each else each[each.index(known):] for each in (witness, seen))
     different = next((pair for pair in zip(witness, seen) if pair[0] != pair[1]), None)
     if different and not fault:
@@ -228,7 +228,7 @@ def main():
                 del sums[kind]
                 continue
             for unwinder, thread, method, end, frames in run.captures:
-                found, addresses = list(faults_of(run, thread, end, frames)), {frame[0] for frame in frames}
+                found, addresses = list(faults_of(run, unwinder, thread, end, frames)), {frame[0] for frame in frames}
                 lacks = any(entry[0] not in addresses for entry in run.truth[thread])
                 (before if unwinder == "before" else sums)[kind].update(
                     captures=1, frames=len(frames), unmarked=sum(not frame[2] for frame in frames), faults=len(found),

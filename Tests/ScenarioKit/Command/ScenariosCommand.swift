@@ -237,8 +237,7 @@ struct ScenariosCommand: ParsableCommand {
 
     private func runner(_ monitor: StallMonitor, _ mainLoop: LoopWatch) async -> ScenarioRunner {
         await ScenarioRunner(
-            monitor: monitor, mainLoop: mainLoop, directory: output, loadTime: .seconds(loadSeconds),
-            grantsWaits: soak != nil)
+            monitor: monitor, mainLoop: mainLoop, directory: output, loadTime: .seconds(loadSeconds))
     }
 
     private func startMonitor() throws(ScenariosFailure) -> (StallMonitor, LoopWatch) {

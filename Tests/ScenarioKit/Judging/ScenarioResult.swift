@@ -124,7 +124,10 @@ extension Outcome {
     }
 
     private func judgeQuiet() -> ScenarioResult {
-        if let toleratedCause { return reports.allSatisfy { $0.cause == toleratedCause } ? .ok : .falseAlarm }
+        // A stall that the watchdog had no CPU to look at has no cause.
+        if let toleratedCause {
+            return reports.allSatisfy { [toleratedCause, nil].contains($0.cause) } ? .ok : .falseAlarm
+        }
         let injected = injectedMilliseconds ?? 0
         guard let own else {
             return injected > thresholdMilliseconds + ScenarioResult.tolerance(injected) ? .missed : .ok
@@ -226,8 +229,8 @@ struct Outcome: Codable, Equatable, Sendable {
     var suppressedStalls = 0
     /// How long the main thread was ready to run without a CPU during the run, by the kernel's count.
     var runnableMilliseconds = 0.0
-    /// The part of ``runnableMilliseconds`` by which a turn may be longer than the time measured in it; zero except in
-    /// a soak, where much else wants a CPU.
+    /// The part of ``runnableMilliseconds`` by which a turn may be longer than the time measured in it; zero for stalls
+    /// of other threads, or of a thread that is meant to have no CPU.
     var waitedMilliseconds = 0.0
     /// The id of the process for which the thread waits.
     var peer: Int32?

@@ -9,8 +9,6 @@ struct ScenarioRunner: Sendable {
     private let mainLoop: LoopWatch
     let directory: String
     let loadTime: Duration
-    /// Whether a turn may be longer by the time that its thread waited for a CPU.
-    let grantsWaits: Bool
     private let inbox = ReportInbox()
 
     /// How long after a stall's end its report may arrive; a report takes some 10 ms, and much longer on a busy disk.
@@ -19,14 +17,11 @@ struct ScenarioRunner: Sendable {
     static let settling = Duration.milliseconds(300)
 
     /// A runner for all reports that `monitor` makes from now on.
-    init(monitor: StallMonitor, mainLoop: LoopWatch, directory: String, loadTime: Duration, grantsWaits: Bool)
-        async
-    {
+    init(monitor: StallMonitor, mainLoop: LoopWatch, directory: String, loadTime: Duration) async {
         self.monitor = monitor
         self.mainLoop = mainLoop
         self.directory = directory
         self.loadTime = loadTime
-        self.grantsWaits = grantsWaits
         await inbox.open(monitor.makeReports())
     }
 
@@ -101,7 +96,7 @@ struct ScenarioRunner: Sendable {
         outcome.peer = context.expectedPeer
         outcome.reports = try read(reports.map(\.fileName) + context.hostFiles)
         outcome.runnableMilliseconds = MainThread.runnableMilliseconds() - runnableBefore
-        if grantsWaits, let expected = scenario.expected, expected.loop == "main", !expected.isShortOfCPU {
+        if let expected = scenario.expected, expected.loop == "main", !expected.isShortOfCPU {
             outcome.waitedMilliseconds = outcome.runnableMilliseconds
         }
         outcome.suppressedStalls = context.suppressed(SuppressionReason.withoutCPU) - stoppedBefore

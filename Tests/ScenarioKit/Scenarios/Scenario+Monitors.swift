@@ -24,10 +24,10 @@ extension Scenario {
             }
         },
         .stalling(
-            "threshold-lowered", "the threshold is lowered while the monitor runs", times: 0.7,
+            "threshold-lowered", "the threshold is lowered while the monitor runs", times: 0.9,
             .main(.timer, in: "sleepTooLong(for:)")
         ) { context in
-            try context.mainLoop.setThreshold(context.threshold * 0.4)
+            try context.mainLoop.setThreshold(context.threshold * 0.2)
             defer { restoreThreshold(context) }
             return await MainLoop.timer { sleepTooLong(for: context.stall) }
         },

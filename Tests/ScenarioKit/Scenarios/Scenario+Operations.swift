@@ -67,8 +67,11 @@ extension Scenario {
             cause: "sleep", ends: .running, holder: "sleepTooLong(for:)"
         ) { hang in
             let store = Store()
-            let task = Task.detached { await store.load(for: hang.duration) }
-            await pause(.milliseconds(20))
+            let (begin, beginning) = AsyncStream.makeStream(of: Void.self)
+            let task = Task.detached {
+                await store.load(for: hang.duration) { beginning.finish() }
+            }
+            for await _ in begin {}
             await useTheActor(store)
             await task.value
         },
@@ -163,7 +166,8 @@ private actor Account {
 private actor Store {
     private var count = 0
 
-    func load(for duration: Duration) {
+    func load(for duration: Duration, began: () -> Void) {
+        began()
         sleepTooLong(for: duration)
         count += 1
     }

@@ -4,11 +4,11 @@
 static volatile int calls;
 
 __attribute__((constructor)) static void prepare(void) {
-  usleep(120000);
+  usleep(600000);
   calls++;
 }
 
 void plugin_work(void) {
-  usleep(120000);
+  usleep(600000);
   calls++;
 }

@@ -235,6 +235,8 @@ enum Limits {
         stallOnce(milliseconds: 300)
         let deadline = now() + 60_000_000_000
         while monitor.statistics.stalls == 0, now() < deadline { usleep(20_000) }
+        // Until the report has its names, whose files are open meanwhile.
+        monitor.settle(seconds: 30)
         let before = settledDescriptors()
         stallOnce(milliseconds: 300)
         while monitor.statistics.stalls == 1 || openDescriptors.map({ $0 > before }) ?? true, now() < deadline {
@@ -263,7 +265,7 @@ enum Limits {
         let monitor = try StallMonitor.ofMainRunLoop(
             .init(threshold: .milliseconds(50), outputs: [.directory(directory)]))
         becomeOtherUser(owning: directory)
-        stallOnce(milliseconds: 300)
+        stallOnce(milliseconds: 2_000)
         monitor.stop()
         tell("S \(monitor.statistics.stalls) \(monitor.statistics.failedWrites)")
     }

@@ -134,6 +134,8 @@ extension Set<StallReport.CauseKind> {
 final class ReportInbox: @unchecked Sendable {
     private let condition = NSCondition()
     private var reports: [StallReport] = []
+    /// No stall here is shorter, in seconds.
+    private static let shortestStall = 0.18
 
     func add(_ report: StallReport) {
         condition.lock()
@@ -152,7 +154,9 @@ final class ReportInbox: @unchecked Sendable {
         while true {
             let index = reports.firstIndex { report in
                 let length = report.durationMilliseconds / 1_000
-                return report.loop.label == label && report.startedAt.date.addingTimeInterval(length) > begin
+                // A shorter one is of another turn, which waited for a CPU.
+                return report.loop.label == label && length > Self.shortestStall
+                    && report.startedAt.date.addingTimeInterval(length) > begin
             }
             if let index { return reports.remove(at: index) }
             guard condition.wait(until: end) else { return nil }

@@ -11,8 +11,8 @@ private func waitForOperations() {
 
 @inline(never)
 private func computeConcurrently() {
+    let end = DispatchTime.now() + stallLength
     DispatchQueue.concurrentPerform(iterations: 2) { index in
-        let end = DispatchTime.now() + stallLength
         var value = UInt64(index)
         while DispatchTime.now() < end { value = value &* 6_364_136_223_846_793_005 &+ 1 }
         use(value)

@@ -17,7 +17,7 @@ public final class NoteStore {
 
     /// Waits before it tries again.
     public func retry() {
-        Thread.sleep(forTimeInterval: 0.3)  // stalls: sleep
+        Thread.sleep(forTimeInterval: 0.6)  // stalls: sleep
     }
 
     /// Counts the notes while a background task indexes them.
@@ -26,7 +26,7 @@ public final class NoteStore {
         Thread.detachNewThread { [lock] in
             lock.lock()
             isHeld.signal()
-            usleep(300_000)
+            usleep(600_000)
             lock.unlock()
         }
         // One line: either may wait for longer.
@@ -38,7 +38,7 @@ public final class NoteStore {
     /// Waits for a search on a queue.
     public func search() {
         let done = DispatchSemaphore(value: 0)
-        DispatchQueue.global().asyncAfter(deadline: .now() + 0.3) { done.signal() }
+        DispatchQueue.global().asyncAfter(deadline: .now() + 0.6) { done.signal() }
         done.wait()  // stalls: semaphore
     }
 
@@ -55,7 +55,7 @@ public final class NoteStore {
     public func format() throws {
         let process = Process()
         process.executableURL = URL(fileURLWithPath: "/bin/sleep")
-        process.arguments = ["0.3"]
+        process.arguments = ["0.6"]
         // One line: the start may take longer.
         _ = try (process.run(), process.waitUntilExit())  // stalls: child
     }

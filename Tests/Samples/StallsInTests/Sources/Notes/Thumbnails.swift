@@ -10,6 +10,6 @@ public enum Thumbnails {
     }
 
     private static func makeOne() {
-        usleep(500_000)  // stalls: pool
+        usleep(1_000_000)  // stalls: pool
     }
 }
