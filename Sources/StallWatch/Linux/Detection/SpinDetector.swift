@@ -28,6 +28,8 @@ struct SpinDetector {
     static let longestTurn: (proven: UInt64, unproven: UInt64) = (60_000, 5_000)
     /// The part of its age after which a pattern without a proof is examined again.
     private static let askingPart: UInt64 = 16
+    /// The number of looks that can refute an empty mode.
+    private static let leastLooks = 9
 
     enum Pattern: Equatable { case ready, outside }
 
@@ -167,6 +169,23 @@ struct SpinDetector {
         return .ready
     }
 
+    /// Returns what stacks outside of a run tell of an empty mode, each with the number of looks that met it: a thread that
+    /// turns for nothing may be met in the same place many times.
+    static func evidence(
+        of stacks: [(stack: CapturedStack, timesSeen: Int)], runMethod: Range<UInt64>, runFunction: Range<UInt64>
+    ) -> Evidence {
+        func looks(in function: Range<UInt64>) -> Int {
+            stacks.reduce(0) { sum, seen in
+                seen.stack.frames.contains { function.contains($0.address) } ? sum + seen.timesSeen : sum
+            }
+        }
+        let all = stacks.reduce(0) { $0 + $1.timesSeen }
+        guard all >= leastLooks else { return .none }
+        let calls = looks(in: runMethod)
+        guard calls > 0, looks(in: runFunction) == 0 else { return .refuted }
+        return calls * 3 >= all ? .proof : .none
+    }
+
     private static func reach(_ perSecond: UInt64, _ turns: UInt64, in time: UInt64) -> Bool {
         Double(turns) * 1e9 >= Double(perSecond) * Double(time)
     }
@@ -190,8 +209,6 @@ struct SpinSupervisor {
 
     /// The samples per interval: the thread is in a callout for a small part of a spin.
     private static let samplesPerInterval = 3
-    /// The number of stacks that can refute an empty mode.
-    private static let leastStacks = 9
 
     /// Reports a spin that begins or ends, by `probe`, its thread's files; returns when to poll at the latest, if ever.
     mutating func poll(
@@ -237,14 +254,9 @@ struct SpinSupervisor {
             if descriptors.found != nil { return .proof }
             return detector.isCertain || !descriptors.areAllDrained ? .none : .refuted
         }
-        let stacks = period.stacks
-        guard stacks.count >= Self.leastStacks else { return .none }
-        func count(_ function: Range<UInt64>) -> Int {
-            stacks.count { stack in stack.frames.contains { function.contains($0.address) } }
-        }
-        let calls = count((source as? RunLoopSource)?.runMethod ?? 0..<0)
-        guard calls > 0, count(source.runFunction) == 0 else { return .refuted }
-        return calls * 3 >= stacks.count ? .proof : .none
+        return SpinDetector.evidence(
+            of: period.stacks, runMethod: (source as? RunLoopSource)?.runMethod ?? 0..<0,
+            runFunction: source.runFunction)
     }
 
     private func describe(from start: SpinDetector.Reading) -> StallReport.Activity? {

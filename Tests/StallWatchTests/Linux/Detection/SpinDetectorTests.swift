@@ -1,3 +1,4 @@
+import StackCapture
 import Testing
 
 @testable import StallWatch
@@ -28,6 +29,20 @@ import Testing
             detector.add(.init(load: load, cpu: cpu, runQueue: self.runQueue))
             if let action = detector.decide(evidence) { actions.append(action) }
         }
+    }
+
+    /// A thread that turns for nothing is met in few places.
+    @Test(
+        arguments: [(8, 0, .none), (9, 0, .proof), (9, 18, .proof), (9, 19, .none), (0, 9, .refuted)]
+            as [(Int, Int, SpinDetector.Evidence)])
+    func `looks at the same stack count`(inMethod: Int, elsewhere: Int, evidence: SpinDetector.Evidence) {
+        func stack(at address: UInt64) -> CapturedStack {
+            CapturedStack(
+                method: .ptrace, threadState: .running, frames: [CapturedFrame(address: address, isExact: true)],
+                isComplete: true, heldNanoseconds: 0, captureNanoseconds: 0)
+        }
+        let stacks = [(stack(at: 10), inMethod), (stack(at: 90), elsewhere)].filter { $0.1 > 0 }
+        #expect(SpinDetector.evidence(of: stacks, runMethod: 10..<20, runFunction: 30..<40) == evidence)
     }
 
     private var isReported: Bool { actions.contains(.begin) }
