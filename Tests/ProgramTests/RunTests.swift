@@ -105,6 +105,14 @@ import TestSupport
         #expect(written.compactMap(\.pool?.pinnedThreads).max() == pinned)
     }
 
+    @Test func `a tool that waits for its input stalls only what waits for it`() throws {
+        let words = "'\(try RunProgram.asyncMain.path())' read"
+        let line = "(sleep 3; echo; sleep 2) | $TOOL run --threshold 150ms --output '\(reports)' -- \(words)"
+        #expect(try Tool.shell(line).status == 0)
+        let reads = try writtenReports().filter { $0.cause?.systemCall?.name == "read" }
+        #expect(reads.count == 1 && reads.first?.victims?.mainQueueItems ?? 0 > 0, "\(reads.map(\.summary))")
+    }
+
     @Test(.needsGLib) func `a source of GLib without a name is named by its kind`() throws {
         _ = try run([try RunProgram.glib.path(), "unnamed"])
         let stalls = try stalls(in: "wait_in_a_callback")

@@ -1,6 +1,7 @@
 // A program with an async main that knows nothing of StallWatch, and waits for a monitor that is loaded into it. With the
 // arguments `pool COUNT` it prints how many tasks run at the same time, once so many have done that. With `pin COUNT DIRECTORY`
-// so many tasks block their threads until the directory has as many reports.
+// so many tasks block their threads until the directory has as many reports. With `read` it reads two lines; a block of the main
+// queue waits for the second one.
 import Foundation
 import Synchronization
 
@@ -51,6 +52,15 @@ import Synchronization
         if arguments.count > 2 { return await count(to: Int(arguments[2]) ?? 1) }
         while system("cd /proc/$PPID; ! grep -q WatchPre maps || grep -qs watch-dog task/*/comm || ! sleep .1") != 0 {}
         try await Task.sleep(for: .milliseconds(600))
+        if arguments.last == "read" {
+            _ = readLine()
+            Thread.detachNewThread {
+                usleep(100_000)
+                DispatchQueue.main.async {}
+            }
+            _ = readLine()
+            exit(0)
+        }
         waitOnTheMainActor()
         try await Task.sleep(for: .milliseconds(300))
         print("done")

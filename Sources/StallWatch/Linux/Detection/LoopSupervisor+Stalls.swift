@@ -141,6 +141,13 @@ extension LoopSupervisor {
         }
         record.samples = log.samples
         record.victims = victims.victims(until: stall.start &+ record.duration)
+        let isNeeded = record.victims?.harmMilliseconds ?? 0 > 0
+        let isToolsWait = isToolsWait(inspection)
+        if isFirst {
+            open?.isHeldBack = isToolsWait && !isNeeded
+        } else if isNeeded || !inspection.isUnchanged && !isToolsWait {
+            open?.isHeldBack = false
+        }
         // In a deadlock every thread matters, and there may be no later opportunity to capture them.
         let isDeadlock = record.cause?.kind == .deadlock && record.lacksThreads
         if isDeadlock || context.options.capturesAllThreads && isFirst && record.receiver == nil {
@@ -163,6 +170,11 @@ extension LoopSupervisor {
         resolvePending()
         dropPending()
         guard var record = open?.record else { return }
+        if open?.isHeldBack == true {
+            open = nil
+            suppress(.noTaskWaited)
+            return forgetSamples()
+        }
         record.state = .ended
         record.duration = end &- min(stall.start, end)
         record.tasks = context.tasks
@@ -184,11 +196,21 @@ extension LoopSupervisor {
         forgetSamples()
     }
 
-    func submit() { open?.submit(log.samples, context) }
+    func submit() {
+        guard let open, !open.isHeldBack else { return }
+        open.submit(log.samples, context)
+    }
+
+    /// Whether the process's first task waits for input or a child itself, in no run of the loop.
+    private func isToolsWait(_ inspection: TurnLog.Inspection) -> Bool {
+        guard let stack = inspection.stack, let task = stack.context?.task?.id else { return false }
+        let isInRun = stack.frames.contains { loop.source.runFunction.contains($0.address) }
+        return !isInRun && ToolWait.isExpected(task: task, in: log.observations.last?.activity.call)
+    }
 
     /// Escalates the stall when it is due, with a sample of that moment; returns when it is due, `nil` if it is not.
     mutating func escalate(_ poll: LoopPoll, at time: UInt64) -> UInt64? {
-        guard let stall = detector.stall, let due = open?.escalation else { return nil }
+        guard let stall = detector.stall, let due = open?.escalation, open?.isHeldBack != true else { return nil }
         guard time >= due else { return due }
         // A watchdog over a threshold late was stopped, like the loop: give the loop one more threshold to recover.
         guard time &- due <= detector.threshold else {

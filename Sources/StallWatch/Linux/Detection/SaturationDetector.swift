@@ -242,5 +242,8 @@ struct LoadPeriod {
     /// Whether all samples show the thread in one place, and there is one.
     var isInOnePlace: Bool { samples.count == 1 && stacks.count == 1 }
 
-    var stacks: [CapturedStack] { samples.compactMap { try? $0.stack.get() } }
+    /// The stacks, each with the number of looks that met it.
+    var stacks: [(stack: CapturedStack, timesSeen: Int)] {
+        samples.compactMap { sample in (try? sample.stack.get()).map { ($0, sample.timesSeen) } }
+    }
 }
