@@ -249,10 +249,20 @@ extension StallReport.Frame {
     /// Whether it is the C function of that name: libraries also have it under names that begin with underscores.
     fileprivate func isOfC(_ name: String) -> Bool { plainName.map { $0.drop { $0 == "_" } == name } ?? false }
 
-    fileprivate var isPlaceOfApp: Bool { isInApp && function != nil && isWritten }
+    var isPlaceOfApp: Bool { isInApp && function != nil && isWritten }
 
     /// Whether the function may be in the source: it is neither a runtime frame nor made by the compiler.
     package var isWritten: Bool { isRuntimeFrame != true && compilerGenerated == nil }
+}
+
+extension Sequence<StallReport.Frame> {
+    /// The function that is around a closure and called it, of the frames outward of the closure; `nil` if none is.
+    package func function(around closure: String) -> StallReport.Frame? {
+        guard closure.hasPrefix("closure #") else { return nil }
+        return drop { $0.function != closure }.first { frame in
+            frame.isInApp && frame.isUncertain != true && frame.function.map { closure.hasSuffix(" in \($0)") } == true
+        }
+    }
 }
 
 extension StallReport {
@@ -265,7 +275,8 @@ extension StallReport {
         }
     }
 
-    /// The stack with the most time, of those with the culprit if it is on one, and its share of the stall's duration.
+    /// The stack with the most time, of those with the culprit's line or at least the culprit if it is on one, and its share
+    /// of the stall's duration.
     ///
     /// `nil` without a stack of the stalled turn.
     package var culpritStack: (index: Int, share: Double)? {
@@ -273,7 +284,12 @@ extension StallReport {
         let blamed = shares.filter { stack, _ in
             culprit.map { culprit in stacks[stack].contains { frames[$0].function == culprit.function } } ?? false
         }
-        return Self.largest(of: blamed.isEmpty ? shares : blamed).map { ($0.key, $0.value) }
+        let atLine = blamed.filter { stack, _ in
+            stacks[stack].first { frames[$0].function == culprit?.function }.flatMap { frames[$0].line }
+                == culprit?.line
+        }
+        let best = [atLine, blamed, shares].first { !$0.isEmpty } ?? shares
+        return Self.largest(of: best).map { ($0.key, $0.value) }
     }
 
     /// The app's function that handles a signal, with its line, and what the signal interrupted, if the culprit was called by

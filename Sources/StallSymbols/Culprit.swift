@@ -5,6 +5,10 @@ extension StallReport {
     package enum Blame: Equatable {
         case culprit(Culprit)
         case none(String)
+
+        fileprivate var line: Int? {
+            if case .culprit(let culprit) = self { culprit.line } else { nil }
+        }
     }
 
     /// The function that a developer should look at first.
@@ -192,7 +196,8 @@ extension StallReport {
     /// The stack that explains the largest part of the stall; `nil` without a stack of the stalled turn.
     ///
     /// Stacks whose function to blame is the same count together: its callees and lines may differ. Of these stacks, it is
-    /// the one that stands for the most time. Of equal ones, the one with the lowest index.
+    /// the one that stands for the most time at the function's line that has the most. Of equal ones, the one with the
+    /// lowest index.
     ///
     /// The report's indices must be valid.
     package var dominantStack: DominantStack? {
@@ -209,12 +214,44 @@ extension StallReport {
                 shares = calling
             }
         }
-        var groups: [Place: DominantStack] = [:]
-        for (stack, share) in shares.sorted(by: { ($1.value, $0.key) < ($0.value, $1.key) }) {
-            let blame = Self.blame(for: relevantFrames(ofStack: stack), images: images)
-            groups[Place(blame), default: DominantStack(stack: stack, blame: blame, share: 0)].share += share
+        let blamed = shares.sorted { ($1.value, $0.key) < ($0.value, $1.key) }.map { stack, share in
+            DominantStack(
+                stack: stack, blame: Self.blame(for: relevantFrames(ofStack: stack), images: images), share: share)
         }
-        return groups.values.max { ($0.share, $1.stack) < ($1.share, $0.stack) }
+        guard let most = Self.largest(ofGroups: blamed) else { return nil }
+        let all = blamed.reduce(0) { $0 + $1.share }
+        guard most.share < all / 2 else { return most }
+        // What a function does itself, in its closures and in what it calls may be one half only together.
+        let around = Self.largest(ofGroups: blamed.map { inFunctionAroundClosure($0) })
+        return around.flatMap { $0.share > most.share ? $0 : nil } ?? most
+    }
+
+    /// Returns the group with the largest share, of stacks in the order of theirs.
+    private static func largest(ofGroups stacks: [DominantStack]) -> DominantStack? {
+        var groups: [Place: [Int?: DominantStack]] = [:]
+        for stack in stacks {
+            var first = stack
+            first.share = 0
+            groups[Place(stack.blame), default: [:]][stack.blame.line, default: first].share += stack.share
+        }
+        func largest(_ stacks: some Sequence<DominantStack>) -> DominantStack? {
+            stacks.max { ($0.share, $1.stack) < ($1.share, $0.stack) }
+        }
+        let places = groups.values.compactMap { lines -> DominantStack? in
+            var most = largest(lines.values)
+            most?.share = lines.values.reduce(0) { $0 + $1.share }
+            return most
+        }
+        return largest(places)
+    }
+
+    /// The same stack, for which the function is to blame that is around the blamed closure and called it.
+    private func inFunctionAroundClosure(_ dominant: DominantStack) -> DominantStack {
+        guard case .culprit(let culprit) = dominant.blame,
+            let around = provenFrames(ofStack: dominant.stack).function(around: culprit.function)
+        else { return dominant }
+        return DominantStack(
+            stack: dominant.stack, blame: .culprit(Culprit(around, images)), share: dominant.share)
     }
 
     /// Whether the thread computes in Swift's wait for a global that is being initialized, as its dominant stack shows.

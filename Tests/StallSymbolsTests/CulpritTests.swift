@@ -175,6 +175,50 @@ import TestSupport
         #expect(culprit(of: [frame("work()", line: 5), callout, main]) == "work()")
     }
 
+    /// Returns a report with a sample of each stack, with its weight.
+    private func report(_ stacks: [(frames: [StallReport.Frame], weight: Double)]) throws -> StallReport {
+        var report = try StallReport.literal()
+        report.images = [image()]
+        report.frames = stacks.flatMap(\.frames)
+        report.stacks = []
+        let sample = try #require(report.samples.first)
+        report.samples = []
+        for (frames, weight) in stacks {
+            let first = report.stacks.reduce(0) { $0 + $1.count }
+            report.stacks.append(Array(first..<first + frames.count))
+            report.samples.append(sample)
+            report.samples[report.samples.count - 1].stack = report.stacks.count - 1
+            report.samples[report.samples.count - 1].weightMilliseconds = weight
+        }
+        return report
+    }
+
+    /// What a line calls differs from look to look; what another releases is always the same.
+    @Test func `the line is the one with the most time`() throws {
+        let report = try report([
+            ([frame("rebuild()", line: 27)], 60),
+            ([frame("rehash()", isInApp: false), frame("rebuild()", line: 25)], 50),
+            ([frame("copy()", isInApp: false), frame("rebuild()", line: 25)], 50), ([frame("main")], 40),
+        ])
+        let dominant = try #require(report.dominantStack)
+        guard case .culprit(let culprit) = dominant.blame else { return #expect(Bool(false)) }
+        #expect(culprit.line == 25 && dominant.stack == 1)
+        #expect(abs(dominant.share - 0.8) < 0.001)
+    }
+
+    @Test func `without a half the function around a closure is blamed for both`() throws {
+        let closure = [frame("closure #1 in drain()", line: 51), frame("drain()", line: 50)]
+        func blamed(_ weight: Double) throws -> String? {
+            let report = try report([
+                (closure, weight), ([frame("drain()", line: 52)], 30), ([frame("main")], 70 - weight),
+            ])
+            guard case .culprit(let culprit) = report.dominantStack?.blame else { return nil }
+            return culprit.function
+        }
+        #expect(try blamed(45) == "drain()")
+        #expect(try blamed(60) == "closure #1 in drain()")
+    }
+
     @Test func `of a loop that spins, the monitor's observer is not what it called`() throws {
         func symbol(_ kind: String) -> String { "__CFRUNLOOP_IS_\(kind)__" }
         var report = try StallReport.literal()
