@@ -74,6 +74,11 @@ bool clinux_begins_thread(uint64_t address) {
   return address >= (uintptr_t)__start_stallwatch_begin && address < (uintptr_t)__stop_stallwatch_begin;
 }
 
+bool clinux_may_use_processor(pid_t thread, int processor) {
+  cpu_set_t usable;
+  return processor >= 0 && sched_getaffinity(thread, sizeof usable, &usable) == 0 && CPU_ISSET(processor, &usable);
+}
+
 int clinux_usable_processors(pid_t thread) {
   cpu_set_t usable;
   return sched_getaffinity(thread, sizeof usable, &usable) == 0 ? CPU_COUNT(&usable) : 0;

@@ -32,6 +32,9 @@ package struct CPUQuota {
     package mutating func throttled(thread: Int32) -> UInt64 {
         let membership = readSmallFile("/proc/self/task/\(thread)/cgroup")
         if membership != self.membership {
+            // What the last group has lost since; no more if it is gone.
+            let lost = now()
+            total += lost &- min(last, lost)
             self.membership = membership
             files = Self.candidates(membership ?? "").compactMap(OpenFile.shared)
             last = now()

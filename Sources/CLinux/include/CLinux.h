@@ -39,6 +39,9 @@ void clinux_name_this_thread(const char *_Nonnull name);
 /// Returns how many processors a thread may run on (sched_getaffinity(2)); 0: it is not known. Async-signal-safe: yes.
 int clinux_usable_processors(pid_t thread);
 
+/// Whether a thread may run on a processor; false if it is not known. Async-signal-safe: yes.
+bool clinux_may_use_processor(pid_t thread, int processor);
+
 /// Starts a thread that runs `body` with `context`, and returns 0 or an error number. Async-signal-safe: no.
 ///
 /// Its policy is SCHED_OTHER, its stack has `stack_bytes` beside thread-local variables, its timers have the kernel's

@@ -350,22 +350,25 @@ extension StallReport.Competitors {
 
     /// Looks at the threads that are ready beside one that is, and keeps the least numbers of an `earlier` look.
     ///
-    /// `nil` if this process has too many threads, if /proc does not show them, or if the thread may not run on all CPUs:
-    /// threads on others do not compete.
+    /// If the thread may not run on all CPUs, only threads on its own compete: which of other processes are there is not known,
+    /// and none of them counts. `nil` if this process has too many threads, or if /proc does not show them.
     init?(beside thread: Int32, earlier: Self?) {
         let (all, online) = (ThreadIdentity.all(), sysconf(Int32(_SC_NPROCESSORS_ONLN)))
-        guard !all.isEmpty, all.count <= Self.maximumThreads, Int(clinux_usable_processors(thread)) >= online else {
-            return nil
-        }
+        guard !all.isEmpty, all.count <= Self.maximumThreads else { return nil }
+        let usable = min(Int(clinux_usable_processors(thread)), online)
+        guard usable > 0 else { return nil }
         let before = Self.readyThreads(readSmallFile("/proc/loadavg"))
-        let ready = all.filter {
-            readSmallFile("/proc/self/task/\($0)/stat").flatMap(ProcStat.init)?.isReady == true
+        let ready = all.filter { other in
+            guard let stat = readSmallFile("/proc/self/task/\(other)/stat").flatMap(ProcStat.init), stat.isReady else {
+                return false
+            }
+            return usable == online || clinux_may_use_processor(thread, stat.processor ?? -1)
         }
         // One that begins or ceases to be ready meanwhile is none of others.
-        let most = min(before, Self.readyThreads(readSmallFile("/proc/loadavg")))
+        let most = usable < online ? 0 : min(before, Self.readyThreads(readSmallFile("/proc/loadavg")))
         self.init(
             own: min(ready.count { $0 != thread && $0 != callingThread }, earlier?.own ?? .max),
-            others: min(max(most - ready.count, 0), earlier?.others ?? .max), processors: online)
+            others: min(max(most - ready.count, 0), earlier?.others ?? .max), processors: usable)
     }
 
     /// Whether there are more threads than CPUs: fewer do not explain that one had none.
