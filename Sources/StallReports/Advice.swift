@@ -101,11 +101,16 @@ struct AdviceFacts {
 
     /// The culprit, or the function that is around this closure and called it: it can be moved as a whole.
     var movable: String? {
-        guard let name = report.culprit?.function, name.hasPrefix("closure #") else { return culprit }
-        let around = frames.drop { $0.function != name }.first { frame in
-            frame.isInApp && frame.function.map { name.hasSuffix(" in \($0)") } == true
+        report.culprit.flatMap { frames.function(around: $0.function)?.place } ?? culprit
+    }
+
+    /// The app's function that called the culprit, with its line.
+    var caller: String? {
+        let outer = frames.drop { $0.function != report.culprit?.function }.drop {
+            $0.function == report.culprit?.function
         }
-        return around?.place ?? culprit
+        let callers = outer.prefix { StallReport.Callout(symbol: $0.symbol) == nil }
+        return callers.first { $0.isPlaceOfApp && $0.kind != .asyncCaller && $0.function != "main" }?.place
     }
 
     /// Where the code runs now, as the end of "Move it off …".

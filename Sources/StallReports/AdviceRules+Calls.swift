@@ -40,6 +40,11 @@ extension AdviceRule {
         // Silent for a wait with a time limit, such as poll(2), and for code that sleeps between its tries.
         AdviceRule(id: "sleep", topic: "sleep") { facts in
             guard facts.sleeps, let place = facts.culprit else { return nil }
+            // What runs it needs its value at once.
+            if facts.cause.sleeps != nil || facts.report.culprit?.function.hasSuffix(".getter") == true {
+                let caller = facts.caller.map { ", or move its caller \($0) off \(facts.loop)" } ?? ""
+                return "Take the sleep out of \(place)\(caller): each call waits."
+            }
             let timers =
                 switch facts.report.loop.kind {
                 case .eventLoop: "EventLoop.scheduleTask"

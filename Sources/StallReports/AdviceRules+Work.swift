@@ -85,6 +85,11 @@ extension AdviceRule {
         }
         if let processors = facts.cause.usableProcessors {
             let those = processors.usable == 1 ? "the only one" : "the \(processors.usable)"
+            if facts.cause.competitors != nil {
+                return
+                    "Let the thread use more CPUs (taskset, cpuset, sched_setaffinity), or bind fewer of this process's "
+                    + "threads to \(those) that it may use."
+            }
             return "Let the thread use more CPUs (taskset, cpuset, sched_setaffinity), or run less on \(those) that it "
                 + "may use. Whose threads run there, \(facts.again): top -H, field P."
         }
@@ -173,8 +178,15 @@ extension AdviceRule {
         // Silent for one long turn.
         AdviceRule(id: "saturation", topic: "saturation") { facts in
             guard facts.report.kind == .saturation else { return nil }
-            return "Do less in a turn\(facts.culprit.map { " of \($0)" } ?? ""), or serve several requests in one: "
-                + "the loop gets work as fast as it does it."
+            let end = "the loop gets work as fast as it does it."
+            guard let place = facts.culprit else {
+                return "Do less in a turn, or serve several requests in one: \(end)"
+            }
+            let called = facts.caller.map { ", called by \($0)," } ?? ""
+            // A turn of the main queue does all that is there: more at once would only make it longer.
+            return facts.report.loop.kind == .mainQueue || facts.isInTask
+                ? "Move \(place)\(called) off \(facts.loop) (a detached task), or call it less often: \(end)"
+                : "Do less in \(place)\(called) in each turn, or serve several requests in one: \(end)"
         },
         // Silent for a mode without sources.
         AdviceRule(id: "ready", topic: "spinning") { facts in
@@ -207,7 +219,7 @@ extension AdviceRule {
             let mode = facts.report.loop.mode.map { "\"\($0)\"" } ?? "the mode"
             return activity.isTimerDue == true
                 ? "Add the timer to \(mode), too (RunLoop.add(timer, forMode:)), or to the common modes with \(mode) "
-                    + "among them (CFRunLoopAddCommonMode); or name it in modeStarvation.modalModes."
+                    + "among them (CFRunLoopAddCommonMode); if it may wait, name \(mode) in modeStarvation.modalModes."
                 : "Make \(mode) a common mode (CFRunLoopAddCommonMode), which serves the main queue, "
                     + "or name it in modeStarvation.modalModes."
         },
@@ -266,6 +278,14 @@ extension AdviceRule {
                 let there = facts.report.frame(ofStack: stack)?.place ?? owner.inWords
                 return "Let go of \(lock.kind.named(lock.label)) in \(there) before the slow part: "
                     + "\(place), for which the operation waits, waits for it."
+            }
+            let stack = threads.first { $0.thread.id == last.thread }?.stack
+            // A callback of a run loop is no task, and can await nothing.
+            if stack.map(facts.report.provenFrames)?.contains(where: { StallReport.Callout(symbol: $0.symbol) != nil })
+                == true
+            {
+                return "Move the wait in \(place) off the thread's run loop, whose callback it is in: "
+                    + "the operation waits for that thread."
             }
             return "Do not block a thread in \(place), for which the operation waits: "
                 + "await instead (a continuation, Task.sleep, an async call)."

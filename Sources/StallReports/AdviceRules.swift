@@ -41,6 +41,10 @@ extension AdviceRule {
         }
         let isRepeated = cause.kind == .cpu ? cause.repeatsOtherCall : cause.polls
         if isRepeated || cause.kind == .cpu && cause.otherCall != nil, let place = facts.report.longestWait?.place {
+            if isRepeated, let other = facts.report.culprit?.function, other != facts.report.longestWait?.function {
+                return "Run \(other) and \(place) less often: they took turns. If many blocks were submitted at once, "
+                    + "submit fewer at a time, or on another queue. Which parts cost: \(tree)."
+            }
             if isRepeated {
                 return "Find what runs \(place) so often: no single wait explains it, and what calls it computes, too. "
                     + "Which parts cost: \(tree)."
@@ -251,7 +255,12 @@ extension AdviceRule {
         },
         // Silent for a semaphore that stands for a group of one.
         AdviceRule(id: "group", topic: "lock") { facts in
-            guard facts.cause.kind == .lock, facts.waitsForGroup, let place = facts.culprit else { return nil }
+            guard facts.cause.kind == .lock, let place = facts.culprit else { return nil }
+            if facts.calls(StallReport.operationWaits) {
+                return "Replace the wait in \(place) by addBarrierBlock or a completionBlock, which calls what comes "
+                    + "after\(facts.callBack). What they do: \(facts.stacks)."
+            }
+            guard facts.waitsForGroup else { return nil }
             let limit = facts.hasTimeLimit ? ", and by a timer for its time limit" : ""
             let queue = facts.isOnMain ? "(queue: .main)" : "(queue:)"
             let awaited = facts.calls(StallReport.workItemWaits) ? "the work item's " : "group."
@@ -278,6 +287,11 @@ extension AdviceRule {
                 return nil
             }
             let holder = facts.cause.systemCall?.peers == nil ? " Who holds it, \(facts.again): lslocks." : ""
+            // One that belongs to the process never waits for the process itself.
+            if facts.cause.systemCall?.peers?.contains(where: { $0.isThisProcess == true }) == true {
+                return "This process holds the lock through another descriptor: use one in \(place), and a mutex among "
+                    + "threads. Who opens it: strace -f -k -e openat,flock,fcntl."
+            }
             return "Do not wait for the file lock in \(place): "
                 + "try it (LOCK_NB, F_SETLK) and come back later, or take it on a thread of its own.\(holder)"
         },

@@ -299,3 +299,32 @@ extension StallReport.LockOwner {
         self.isRunning = isRunning
     }
 }
+
+// How often a thread slept, by the length of one sleep.
+extension StallReport.Cause {
+    /// Whether the thread slept in many short pieces, as a loop does that waits for a condition or a spin lock.
+    package var polls: Bool { kind == .sleep && isRepeated(systemCall) }
+
+    /// Whether the other call was a sleep in many short pieces.
+    var repeatsOtherCall: Bool { isRepeated(otherCall) }
+
+    private func isRepeated(_ call: StallReport.SystemCall?) -> Bool {
+        call?.askedMilliseconds.map { $0 * 10 < blockedMilliseconds && voluntarySwitches > 10 } ?? false
+    }
+
+    /// How many sleeps of equal length the time was; `nil` for one, for many, and where that is not known.
+    var sleeps: Int? {
+        guard kind == .sleep, !polls, waitMilliseconds == nil, let each = systemCall?.askedMilliseconds, each > 0
+        else { return nil }
+        let count = (blockedMilliseconds / each).rounded(.down)
+        return 2...10 ~= count && voluntarySwitches >= 2 ? Int(count) : nil
+    }
+}
+
+extension StallReport.SystemCall {
+    /// How long one call is to wait, as in `60 ms`; `nil` if it has another target.
+    fileprivate var askedMilliseconds: Double? {
+        guard let words = target?.split(separator: " "), words.count == 2, words[1] == "ms" else { return nil }
+        return Double(words[0])
+    }
+}

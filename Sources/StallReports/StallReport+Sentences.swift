@@ -2,19 +2,6 @@ extension StallReport.Cause {
     /// Says how long the thread waited or ran, where, and for what, by the cause's other fields alone.
     package var sentence: String { sentence(naming: CauseNames()) }
 
-    /// Whether the thread slept in many short pieces, as a loop does that waits for a condition or a spin lock.
-    package var polls: Bool { kind == .sleep && isRepeated(systemCall) }
-
-    /// Whether the other call was a sleep in many short pieces.
-    var repeatsOtherCall: Bool { isRepeated(otherCall) }
-
-    private func isRepeated(_ call: StallReport.SystemCall?) -> Bool {
-        guard let words = call?.target?.split(separator: " "), words.count == 2, words[1] == "ms",
-            let each = Double(words[0])
-        else { return false }
-        return each * 10 < blockedMilliseconds && voluntarySwitches > 10
-    }
-
     /// Whether the host of the virtual machine took the CPU for half of the time without one.
     package var isStolen: Bool {
         let stolen = stolenMilliseconds ?? 0
@@ -73,8 +60,9 @@ extension StallReport.Cause {
         case .throttled:
             if let throttledMilliseconds, throttledMilliseconds < runQueueMilliseconds * 0.9 {
                 let most = throttledMilliseconds.whole
-                return "Ready to run but without a CPU for \(ready), for at most \(most) ms of that because its cgroup "
-                    + "had used up its CPU quota\(blockedToo)."
+                return
+                    "Ready to run but without a CPU for \(ready); its cgroup had used up its CPU quota for \(most) ms, not "
+                    + "counting a period that had not ended\(blockedToo)."
             }
             return "Ready to run but throttled for \(ready): its cgroup had used up its CPU quota\(blockedToo)."
         case .paging:
@@ -96,7 +84,7 @@ extension StallReport.Cause {
             let purpose = confidence == .possible ? "" : ": it likely polls, or is called again and again"
             return polls
                 ? "Slept again and again, for \(blocked) in all\(part), in \(place)\(purpose)\(restOfWait)."
-                : "Slept for \(waitTime) in \(place)\(restOfWait)."
+                : "Slept \(sleeps.map { "about \($0) times, " } ?? "")for \(waitTime) in \(place)\(restOfWait)."
         case .io
         where computesInCall && waitMilliseconds == nil && (kernelShare ?? 0) >= 0.5
             && onCPUMilliseconds * 4 >= blockedMilliseconds:
@@ -166,6 +154,10 @@ extension StallReport.Cause {
             // A work item has a group of its own, which the app has neither made nor entered.
             if let call, lock.kind == .dispatchGroup, StallReport.workItemWaits.contains(call) {
                 return "\(call), until the work item has ended\(limit)"
+            }
+            // Foundation's condition, which no code of the app signals.
+            if let call, StallReport.operationWaits.contains(call) {
+                return "\(call)(), until the operations have ended"
             }
             return "\(call ?? lock.function ?? "a wait for \(name)"), until \(end)\(address)\(limit): "
                 + (left ?? "it does not record which thread that \(limit.isEmpty ? "will" : "would") be")

@@ -214,6 +214,10 @@ extension StallReport {
     package static let groupWaits: Set = ["dispatch_group_wait", "DispatchGroup.wait"]
     /// The functions that wait for a work item, by a group of its own.
     static let workItemWaits: Set = ["dispatch_block_wait", "DispatchWorkItem.wait"]
+    /// The functions that wait for Foundation's operations, by a condition of theirs.
+    static let operationWaits: Set = [
+        "OperationQueue.waitUntilAllOperationsAreFinished", "Operation.waitUntilFinished",
+    ]
 }
 
 private let callouts: [String: StallReport.Callout] = [

@@ -144,12 +144,21 @@ extension AdviceTests {
             "the work item's notify(queue: .main)", Stall(kind: .lock, lock: lock(.semaphore, [])), "signal"
         ),
         (
+            "group",
+            Stall(kind: .lock, lock: lock(.condition, []), inner: ["libFoundation!Operation.waitUntilFinished"]),
+            "by addBarrierBlock or a completionBlock", Stall(kind: .lock, lock: lock(.condition, [])), "signal"
+        ),
+        (
             "signal", Stall(kind: .lock, lock: lock(.condition, [])), "call back (DispatchQueue.main.async).",
             Stall(kind: .lock, lock: lock(.pthreadMutex, [])), "held"
         ),
         (
             "fileLock", Stall(kind: .lock, call: call("flock", "/db/lock"), lock: lock(.file, [])),
             "when it lasts again: lslocks.", Stall(kind: .lock, lock: lock(.pthreadMutex, [])), "held"
+        ),
+        (
+            "fileLock", Stall(kind: .lock, call: call("flock", "/db/lock", [own]), lock: lock(.file, [])),
+            "through another descriptor", Stall(kind: .lock, lock: lock(.pthreadMutex, [])), "held"
         ),
         (
             "libraryLock", Stall(kind: .lock, lock: lock(.stdio, [owner(call: call("write", "pipe:[4]"))])),
@@ -431,8 +440,12 @@ extension AdviceTests {
             Stall(kind: .cpu), "compute"
         ),
         (
-            "saturation", Stall(reportKind: .saturation, activity: activity()), "Do less in a turn of load()",
+            "saturation", Stall(reportKind: .saturation, activity: activity()), "Do less in load() (Store.swift:12)",
             Stall(kind: .cpu), "compute"
+        ),
+        (
+            "saturation", Stall(loop: .mainQueue, reportKind: .saturation, activity: activity()),
+            "Move load() (Store.swift:12) off the loop", Stall(kind: .cpu), "compute"
         ),
         (
             "ready", spin(activity(descriptor: "descriptor 7, pipe:[4]")), "Read descriptor 7, pipe:[4] to its end",

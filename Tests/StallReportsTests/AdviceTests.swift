@@ -125,6 +125,17 @@ import Testing
                 == true)
     }
 
+    /// What calls it needs its value.
+    @Test func `of a few sleeps the call is to be changed`() throws {
+        var report = try Stall(kind: .sleep, call: Self.call("clock_nanosleep", "60 ms"), outer: "refresh").report()
+        report.cause?.blockedMilliseconds = 361
+        report.cause?.voluntarySwitches = 6
+        #expect(report.cause?.sentence.hasPrefix("Slept about 6 times, for 361 of 363 ms") == true)
+        #expect(report.advice?.text.hasPrefix("Take the sleep out of load() (Store.swift:12)") == true)
+        report.cause?.voluntarySwitches = 1
+        #expect(report.cause?.sentence.hasPrefix("Slept for 361") == true)
+    }
+
     @Test func `a Timer is advised only where a run loop fires it`() throws {
         func timers(_ loop: StallReport.LoopKind) throws -> String? {
             let stall = Stall(kind: .sleep, call: Self.call("clock_nanosleep", "500 ms"), loop: loop)
@@ -453,6 +464,8 @@ import Testing
         report.samples[0].threadState = .blocked
         report.cause?.blockedMilliseconds = 400
         #expect(report.advice?.text.hasPrefix("Find what runs load() (Store.swift:12) so often: ") == true)
+        report.culprit?.function = "compute()"
+        #expect(report.advice?.text.hasPrefix("Run compute() and load() (Store.swift:12) less often: ") == true)
         report.state = .ongoing
         report.cause?.kind = .lock
         #expect(report.advice?.text == "See what all threads do while it lasts: stallwatch stacks 4700.")

@@ -317,8 +317,8 @@ import Testing
             (720.0, "Ready to run but throttled for 800 of 1000 ms: its cgroup had used up its CPU quota."),
             (
                 500,
-                "Ready to run but without a CPU for 800 of 1000 ms, for at most 500 ms of that because its cgroup had "
-                    + "used up its CPU quota."
+                "Ready to run but without a CPU for 800 of 1000 ms; its cgroup had used up its CPU quota for 500 ms, not "
+                    + "counting a period that had not ended."
             ),
         ] {
             cause.throttledMilliseconds = throttled
