@@ -15,7 +15,7 @@ package struct CapturedStack: Sendable, Equatable {
     package var isWhole: Bool { isComplete && incompleteReason == nil }
     /// Whether it is of a thread that a monitor started, by its first function.
     package var isOfMonitor: Bool {
-        frames.contains { !$0.isUncertain && WorkerThread.begins(at: $0.isExact ? $0.address : $0.address &- 1) }
+        frames.contains { !$0.isUncertain && WorkerThread.begins(at: $0.lookupAddress) }
     }
     /// The reason why callers of an async function on the stack are missing; `nil` if none are.
     package var missingAsyncCallersReason: String?

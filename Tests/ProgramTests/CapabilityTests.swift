@@ -80,7 +80,7 @@ import TestSupport
             before = now
         }
         try faults("start")
-        _ = try Tool.answer(to: ["stacks", "\(host.pid)"])
+        _ = try Tool.run(["stacks", "\(host.pid)"])
         try faults("stacks")
     }
 }

@@ -16,7 +16,7 @@ import Testing
     }
 
     private func stacks(of host: TestHost) throws -> StallReport {
-        try StallReport(jsonData: Array(Tool.answer(to: ["stacks", "\(host.pid)", "--json"]).utf8))
+        try StallReport(jsonData: Array(Tool.run(["stacks", "\(host.pid)", "--json"]).utf8))
     }
 
     private func waitForStall(of loop: String, in host: TestHost) -> Bool {
@@ -30,7 +30,7 @@ import Testing
         let lock = try #require(report.cause?.lock)
         #expect(lock.isDeadlock)
         #expect(lock.owners.map(\.thread.name) == ["other-side", "stallwatch-test"])
-        let text = try Tool.answer(to: ["stacks", "\(host.pid)"])
+        let text = try Tool.run(["stacks", "\(host.pid)"])
         #expect(text.contains("Deadlock\n") && text.contains("\"other-side\""), "\(text)")
         #expect(try Tool.run(["state", "\(host.pid)"]).contains("stalled for"))
         #expect(try Tool.run(["ps"]).contains("\(host.pid)  "))

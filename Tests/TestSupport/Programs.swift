@@ -5,13 +5,9 @@ package import StallReports
 package import Testing
 
 package enum Tool {
+    /// Runs the tool, and again while a monitor tells it to try again, as one that gets no CPU for seconds does.
     @discardableResult
     package static func run(_ arguments: [String]) throws -> String {
-        try answer(to: arguments)
-    }
-
-    /// Runs the tool, and again while a monitor tells it to try again, as one that gets no CPU for seconds does.
-    package static func answer(to arguments: [String]) throws -> String {
         let command = try Command(program: Command.product("stallwatch"), arguments: arguments)
         let end = endOfPatience
         var last = try command.run()
