@@ -275,7 +275,11 @@ extension AdviceRule {
                     + "or wait for it on a thread of its own."
             }
             guard facts.waitsForSignal else { return nil }
-            if facts.hasTimeLimit {
+            if facts.cause.lock?.endedByTimeLimit == true {
+                return "Find what should end the wait in \(place): its time limit likely did. Let that "
+                    + "call back\(facts.callBack), and a timer what comes after the limit."
+            }
+            if facts.hasTimeLimit, facts.cause.lock?.endedByTimeLimit == nil {
                 return "Do not wait with a time limit in \(place): let the thread that signals, if there is one, "
                     + "call back\(facts.callBack), and a timer what comes after the limit."
             }

@@ -190,6 +190,8 @@ extension StallReport {
         package var entries: Int?
         /// Whether the wait also ends after a time, as that of `sem_timedwait`; `nil` if it does not.
         package var hasTimeLimit: Bool?
+        /// Whether that time had passed when the wait ended; `nil` before the end, and if it is not known.
+        package var endedByTimeLimit: Bool?
         /// Whether the owners wait for each other in a cycle.
         package var isDeadlock: Bool
         /// The owners, all confirmed by the monitor: the first owns this lock, the second what the first waits for.

@@ -150,7 +150,13 @@ extension StallReport.Cause {
         if let end = lock.kind.end {
             let left = lock.entries.map { "\($0) enter\($0 == 1 ? "() has" : "()s have") no leave() yet" }
             let address = lock.address.map { " at \($0)" } ?? ""
-            let limit = lock.hasTimeLimit == true ? ", or until a time limit ends" : ""
+            let outcome =
+                switch lock.endedByTimeLimit {
+                case true?: ", which likely ended the wait"
+                case false?: ", which the wait did not reach"
+                case nil: ""
+                }
+            let limit = lock.hasTimeLimit == true ? ", or until a time limit ends\(outcome)" : ""
             // A work item has a group of its own, which the app has neither made nor entered.
             if let call, lock.kind == .dispatchGroup, StallReport.workItemWaits.contains(call) {
                 return "\(call), until the work item has ended\(limit)"

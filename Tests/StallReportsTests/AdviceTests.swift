@@ -177,6 +177,15 @@ import Testing
         #expect(try Stall(kind: .lock, lock: lock).report().advice?.text.contains(text) == true)
     }
 
+    @Test(
+        arguments: [(true, "Find what should end the wait in load()"), (false, "Do not wait in load()")]
+            as [(Bool, String)])
+    func `what ended a wait with a time limit is told`(endedByLimit: Bool, text: String) throws {
+        var lock = Self.lock(.semaphore, [])
+        (lock.hasTimeLimit, lock.endedByTimeLimit) = (true, endedByLimit)
+        #expect(try Stall(kind: .lock, lock: lock).report().advice?.text.hasPrefix(text) == true)
+    }
+
     @Test func `a reader of stdin prints nothing`() throws {
         var lock = Self.lock(.stdio, [Self.owner(call: Self.call("read", "/dev/pts/0"))])
         lock.label = "stdin"

@@ -225,6 +225,10 @@ import Testing
             sentence(.lock, semaphore).hasSuffix(
                 "signals the semaphore at 0x7ffc10, or until a time limit ends: it does not record which thread that would be."
             ))
+        semaphore.endedByTimeLimit = true
+        #expect(sentence(.lock, semaphore).contains("a time limit ends, which likely ended the wait: it does"))
+        semaphore.endedByTimeLimit = false
+        #expect(sentence(.lock, semaphore).contains("a time limit ends, which the wait did not reach: it does"))
         #expect(
             sentence(.lock, mutex([], reason: "it was just released"))
                 == "Blocked for 470 of 500 ms in pthread_mutex_lock, for the mutex; its owner is not known: it was just released."

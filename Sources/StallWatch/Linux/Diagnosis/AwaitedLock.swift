@@ -25,11 +25,39 @@ struct AwaitedLock: Equatable, Sendable {
     /// How often a dispatch group was entered and not left; `nil` for other kinds, and if that is not known.
     var entries: Int?
     var hasTimeout = false
+    /// When a wait without an owner ends by itself; `nil` if it does not, or if that is not known.
+    var limit: TimeLimit?
     var ownership: Ownership
 
     var owner: Int32? {
         if case .thread(let thread) = ownership { return thread }
         return nil
+    }
+}
+
+/// When a wait ends by itself, on the clock that its call names.
+struct TimeLimit: Equatable, Sendable {
+    /// Whether it is a time of CLOCK_REALTIME, not of CLOCK_MONOTONIC.
+    var isRealtime: Bool
+    var nanoseconds: UInt64
+
+    /// The longest time, in nanoseconds, after which a thread whose wait has ended is expected to have ended its turn.
+    static let longestReturn: UInt64 = 20_000_000
+    /// The inexactness of a comparison of two clocks, in nanoseconds.
+    static let uncertainty: UInt64 = 1_000_000
+
+    /// Whether the limit ended a wait, at the `end` of the turn that it took: both by CLOCK_MONOTONIC.
+    ///
+    /// `nil` if the limit was long over: the thread has gone on to another wait.
+    static func hasEnded(_ limit: UInt64, wait end: UInt64) -> Bool? {
+        if end &+ uncertainty < limit { return false }
+        return end <= limit &+ longestReturn ? true : nil
+    }
+
+    /// The same moment by CLOCK_MONOTONIC, as the clocks stand now; `nil` if it is longer ago than that clock counts.
+    var monotonic: UInt64? {
+        guard isRealtime else { return nanoseconds }
+        return UInt64(exactly: Int64(clamping: nanoseconds) - Int64(clamping: wallClockNow() &- monotonicNow()))
     }
 }
 
@@ -50,6 +78,8 @@ struct LockChain: Sendable {
     var owners: [Owner] = []
     /// How the last owner spent the time for which it was observed; `nil` if that is not known.
     var lastOwnerTime: OwnerTime?
+    /// Whether the wait's time limit ended it; `nil` without one, before the end, and if that is not known.
+    var endedByLimit: Bool?
     /// Whether the last owner waits for a lock of an earlier owner or of the stalled thread: a deadlock.
     var isDeadlock = false
     var images = ImageList()

@@ -25,7 +25,10 @@ struct LockIdentifier {
     func identify(_ call: SystemCall, of waiter: Int32, in frames: [NamedFrame]) -> AwaitedLock? {
         guard call.purpose == .lock else { return nil }
         switch call.name {
-        case "futex": return named(futex(call, waiter, frames))
+        case "futex":
+            var lock = named(futex(call, waiter, frames))
+            if lock.ownership == .none { lock.limit = Futex.limit(of: call, memory) }
+            return lock
         case "flock", "fcntl":
             return AwaitedLock(
                 kind: .file, function: call.name,

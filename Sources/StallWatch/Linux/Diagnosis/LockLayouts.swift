@@ -1,4 +1,5 @@
 import LinuxSupport
+import StackCapture
 
 /// The operations of futex(2), and the futex words that contain an owner.
 enum Futex {
@@ -13,6 +14,15 @@ enum Futex {
 
     /// Returns whether other processes may wake the waiter: without FUTEX_PRIVATE_FLAG.
     static func isShared(_ argument: UInt64) -> Bool { argument & 128 == 0 }
+
+    /// Returns the time limit of a FUTEX_WAIT_BITSET, which is an absolute time (futex(2)); `nil` if it cannot be read.
+    static func limit(of call: SystemCall, _ memory: any MemoryReading) -> TimeLimit? {
+        guard command(call.argument(1)) == 9, let time = memory.words(at: call.argument(3), count: 2),
+            time[0] < 1 << 33, time[1] < 1_000_000_000
+        else { return nil }
+        return TimeLimit(
+            isRealtime: call.argument(1) & 256 != 0, nanoseconds: time[0] * 1_000_000_000 + time[1])
+    }
 
     /// Returns the operation without FUTEX_PRIVATE_FLAG (128) and FUTEX_CLOCK_REALTIME (256).
     private static func command(_ argument: UInt64) -> UInt64 { argument & 0xffff_ffff & ~(128 | 256) }

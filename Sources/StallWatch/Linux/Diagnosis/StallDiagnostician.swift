@@ -134,7 +134,11 @@ struct StallDiagnostician {
         defer { (faults, steal) = (nil, nil) }
         // Who ends a probe's turn need not be the thread that it is about.
         let goesOn = before.map { last?.hasRun(since: $0) ?? true } ?? true
-        return cause(observations, from: start, to: end, goesOn: goesOn)
+        var cause = cause(observations, from: start, to: end, goesOn: goesOn)
+        if let limit = cause?.observation?.lock?.lock.limit?.monotonic {
+            cause?.observation?.lock?.endedByLimit = TimeLimit.hasEnded(limit, wait: end)
+        }
+        return cause
     }
 
     private mutating func watchFaults(of thread: Int32, since start: UInt64) {

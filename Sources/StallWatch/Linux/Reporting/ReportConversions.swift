@@ -74,6 +74,7 @@ extension StallReport.Lock {
         function = chain.lock.function
         (label, entries) = (chain.lock.label, chain.lock.entries)
         hasTimeLimit = chain.lock.hasTimeout ? true : nil
+        endedByTimeLimit = chain.endedByLimit
         switch chain.lock.ownership {
         case .thread, .process: break
         case .none: reason = "this kind has no owner"

@@ -53,6 +53,32 @@ private func identify(
 }
 
 @Suite struct LockIdentifierTests {
+    /// A semaphore of value 0 with a waiter, and behind it the time limit: 5.25 s.
+    @Test func `an absolute time limit is read with its clock`() throws {
+        func limit(_ operation: UInt64, nanoseconds: Int32 = 250_000_000, timeout: UInt64 = 16) throws -> TimeLimit? {
+            let call = try futex(operation, timeout: timeout == 0 ? 0 : Block.address + timeout)
+            return identify(call, [0, 0, 0, 1, 5, 0, nanoseconds, 0], libc("sem_timedwait"))?.limit
+        }
+        #expect(try limit(bitsetWait) == TimeLimit(isRealtime: false, nanoseconds: 5_250_000_000))
+        #expect(try limit(bitsetWait | 256) == TimeLimit(isRealtime: true, nanoseconds: 5_250_000_000))
+        // A relative one, none, one that is not mapped, and one that is no time.
+        #expect(try limit(plainWait) == nil && limit(bitsetWait, timeout: 0) == nil)
+        #expect(try limit(bitsetWait, timeout: 24) == nil && limit(bitsetWait, nanoseconds: -1) == nil)
+    }
+
+    @Test(arguments: [(499, false), (500, true), (515, true), (530, nil)] as [(UInt64, Bool?)])
+    func `a limit that was long over ended no wait`(end: UInt64, ended: Bool?) {
+        #expect(TimeLimit.hasEnded(501_500_000, wait: end * 1_000_000 + 1_400_000) == ended)
+    }
+
+    @Test func `a limit is the same moment by both clocks`() throws {
+        let limit = TimeLimit(isRealtime: true, nanoseconds: wallClockNow() + 60_000_000_000)
+        let moment = try #require(limit.monotonic)
+        let least = monotonicNow() + 30_000_000_000
+        #expect(moment > least && moment < least + 60_000_000_000)
+        #expect(TimeLimit(isRealtime: true, nanoseconds: 0).monotonic == nil)
+    }
+
     /// The function that waits for the mutex is the linker's, or one of libc that lists libraries.
     @Test(
         arguments: [
