@@ -113,6 +113,16 @@ import TestSupport
         #expect(reads.count == 1 && reads.first?.victims?.mainQueueItems ?? 0 > 0, "\(reads.map(\.summary))")
     }
 
+    /// What it does then counts from the first look that met it.
+    @Test func `a tool that computes after its input has come stalls`() throws {
+        let words = "'\(try RunProgram.asyncMain.path())' compute"
+        let line = "(sleep 3; echo) | $TOOL run --threshold 150ms --output '\(reports)' -- \(words)"
+        #expect(try Tool.shell(line).status == 0)
+        let written = try writtenReports()
+        #expect(written.count == 1 && written.first?.culprit?.function == "compute()", "\(written.map(\.summary))")
+        #expect(written.first.map { $0.durationMilliseconds < 2_000 } == true)
+    }
+
     @Test(.needsGLib) func `a source of GLib without a name is named by its kind`() throws {
         _ = try run([try RunProgram.glib.path(), "unnamed"])
         let stalls = try stalls(in: "wait_in_a_callback")

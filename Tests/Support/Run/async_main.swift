@@ -1,9 +1,14 @@
 // A program with an async main that knows nothing of StallWatch, and waits for a monitor that is loaded into it. With the
 // arguments `pool COUNT` it prints how many tasks run at the same time, once so many have done that. With `pin COUNT DIRECTORY`
 // so many tasks block their threads until the directory has as many reports. With `read` it reads two lines; a block of the main
-// queue waits for the second one.
+// queue waits for the second one. With `compute` it reads one, and computes.
 import Foundation
 import Synchronization
+
+private func compute() {
+    let end = ContinuousClock.now + .milliseconds(700)
+    while ContinuousClock.now < end {}
+}
 
 @main enum Program {
     @inline(never) @MainActor static func waitOnTheMainActor() { usleep(600_000) }
@@ -59,6 +64,11 @@ import Synchronization
                 DispatchQueue.main.async {}
             }
             _ = readLine()
+            exit(0)
+        }
+        if arguments.last == "compute" {
+            _ = readLine()
+            compute()
             exit(0)
         }
         waitOnTheMainActor()

@@ -16,7 +16,9 @@ extension LoopSupervisor {
     }
 
     mutating func checkEarly(_ early: StallDetector.EarlyTurn, _ poll: LoopPoll) {
-        guard case .thread(let thread) = poll.target else { return }
+        guard case .thread(let thread) = poll.target, toolWait?.turn != early.turnBegan || toolWait?.runs == nil else {
+            return
+        }
         beginSamples(from: early.start)
         guard resolvePending() else { return }
         let isPermitted = log.mayStop && (log.wasStopped || earlySampling.credits > 0)

@@ -13,6 +13,7 @@ extension LoopSupervisor {
             return suppress(.debugger)
         }
         log.isDebugged = false
+        guard !followToolWait(stall, poll, at: time) else { return detector.measureAnew(from: time) }
         reportFollowed(at: time)
         // The turn ran at the poll; of a turn that has ended since, the end is known only roughly.
         let overSince = loop.recorder.markStalled(stall.turnBegan).map { _ in time }
@@ -30,7 +31,12 @@ extension LoopSupervisor {
             log.isUncertain = true
             return detector.measureAnew(from: time)
         }
+        if !isOverNow, beginsToolWait(first, of: stall, poll, at: time) {
+            loop.recorder.clearStalled()
+            return detector.measureAnew(from: time)
+        }
         var record = StallRecord(stall, of: loop, poll, threshold: detector.threshold, at: time)
+        if let toolWait, toolWait.turn == stall.turnBegan { record.startUncertainty = stall.start &- toolWait.time }
         if log.isUncertain { record.startUncertainty = stall.start &- stall.turnBegan }
         record.work = loop.source.work
         record.poolWidth = loop.source.width
@@ -141,13 +147,6 @@ extension LoopSupervisor {
         }
         record.samples = log.samples
         record.victims = victims.victims(until: stall.start &+ record.duration)
-        let isNeeded = record.victims?.harmMilliseconds ?? 0 > 0
-        let isToolsWait = isToolsWait(inspection)
-        if isFirst {
-            open?.isHeldBack = isToolsWait && !isNeeded
-        } else if isNeeded || !inspection.isUnchanged && !isToolsWait {
-            open?.isHeldBack = false
-        }
         // In a deadlock every thread matters, and there may be no later opportunity to capture them.
         let isDeadlock = record.cause?.kind == .deadlock && record.lacksThreads
         if isDeadlock || context.options.capturesAllThreads && isFirst && record.receiver == nil {
@@ -170,11 +169,6 @@ extension LoopSupervisor {
         resolvePending()
         dropPending()
         guard var record = open?.record else { return }
-        if open?.isHeldBack == true {
-            open = nil
-            suppress(.noTaskWaited)
-            return forgetSamples()
-        }
         record.state = .ended
         record.duration = end &- min(stall.start, end)
         record.tasks = context.tasks
@@ -196,21 +190,11 @@ extension LoopSupervisor {
         forgetSamples()
     }
 
-    func submit() {
-        guard let open, !open.isHeldBack else { return }
-        open.submit(log.samples, context)
-    }
-
-    /// Whether the process's first task waits for input or a child itself, in no run of the loop.
-    private func isToolsWait(_ inspection: TurnLog.Inspection) -> Bool {
-        guard let stack = inspection.stack, let task = stack.context?.task?.id else { return false }
-        let isInRun = stack.frames.contains { loop.source.runFunction.contains($0.address) }
-        return !isInRun && ToolWait.isExpected(task: task, in: log.observations.last?.activity.call)
-    }
+    func submit() { open?.submit(log.samples, context) }
 
     /// Escalates the stall when it is due, with a sample of that moment; returns when it is due, `nil` if it is not.
     mutating func escalate(_ poll: LoopPoll, at time: UInt64) -> UInt64? {
-        guard let stall = detector.stall, let due = open?.escalation, open?.isHeldBack != true else { return nil }
+        guard let stall = detector.stall, let due = open?.escalation else { return nil }
         guard time >= due else { return due }
         // A watchdog over a threshold late was stopped, like the loop: give the loop one more threshold to recover.
         guard time &- due <= detector.threshold else {

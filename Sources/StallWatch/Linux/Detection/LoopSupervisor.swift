@@ -20,6 +20,8 @@ struct LoopSupervisor {
     /// What waits for the loop, of the stall that is open.
     var victims = VictimLog()
     let victimReader: VictimReader
+    /// The last wait of a tool that was no stall.
+    var toolWait: ToolWait.Look?
     /// The last stall, while the turns that follow it without a wait are counted.
     var followed: FollowedStall?
     private(set) var progress: LoopProgress

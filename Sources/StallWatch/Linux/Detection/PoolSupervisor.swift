@@ -206,7 +206,9 @@ private struct PinnedThread {
     /// Takes the first sample; returns `false` if the wait is what the process is for.
     mutating func begin(_ context: WatchdogContext) -> Bool {
         inspect(context, isFirst: true)
-        return !ToolWait.isExpected(task: seen.sighting.task, in: log.observations.last?.activity.call)
+        guard let stack = try? log.samples.last?.stack.get() else { return true }
+        return !ToolWait.isExpected(
+            of: seen.sighting.task, in: log.observations.last?.activity.call, stack.frames, context)
     }
 
     mutating func check(_ context: WatchdogContext, whileRunning isRunning: () -> Bool) {
@@ -278,8 +280,10 @@ private struct PinnedThread {
     mutating func end(at end: UInt64, _ context: WatchdogContext) {
         open.record.state = .ended
         open.record.duration = max(end &- min(start, end), open.record.threshold)
-        let cause = diagnostician.end(
+        var cause = diagnostician.end(
             thread, start: start, end: start &+ open.record.duration, log.observations)
+        // The wait went on for an unknown time after the last look.
+        cause?.observation?.lock?.endedByLimit = nil
         open.record.cause = judged(cause) ?? open.record.cause
         open.submit(log.samples, context)
     }
@@ -288,20 +292,5 @@ private struct PinnedThread {
         open.record.state = .abandoned
         open.record.duration = max(time &- min(start, time), open.record.duration)
         open.submit(log.samples, context)
-    }
-}
-
-/// The waits of a tool that are its work.
-enum ToolWait {
-    /// The id of a process's first task, which the async `main` of a tool is.
-    static let mainTask: UInt64 = 1
-    private static let expected = StallReport.loopWaits.union([
-        "wait4", "waitid", "select", "pselect6", "rt_sigtimedwait", "rt_sigsuspend", "pause",
-    ])
-
-    /// Returns whether the main task of a tool reads standard input, or waits for a child, maybe in a run loop, or a signal.
-    static func isExpected(task: UInt64, in call: SystemCall?) -> Bool {
-        guard task == mainTask, let call else { return false }
-        return expected.contains(call.name) || call.name == "read" && call.argument(0) == 0
     }
 }

@@ -11,7 +11,7 @@ import StallReports
 ///   loop must make 5,000 turns a second of 5 µs at most, its thread must be runnable for 90 % of the whole time, and its
 ///   waits must be a tenth of the time or more.
 /// - *Outside*: no turn begins or ends, the thread is in no run of the loop that an observer saw, and is runnable for three
-///   quarters of each interval. The proof is that a third of its stacks show `RunLoop.run(mode:before:)`, and none the
+///   quarters of each interval. The proof is that a third of the looks show `RunLoop.run(mode:before:)`, and none the
 ///   function that this calls if the mode has sources: it returns at once, and CFRunLoop calls no observer.
 ///
 /// A pattern that is not proven after 3 s is examined again at intervals that grow with its age.

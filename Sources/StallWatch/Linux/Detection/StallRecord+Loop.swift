@@ -63,8 +63,6 @@ struct OpenRecord {
     var leadUp: LeadUpReader?
     /// When the stall escalates, in monotonic nanoseconds; `nil` if it has escalated or never does.
     var escalation: UInt64?
-    /// Whether a tool waits for its input, and nothing waits for the tool: that is no stall.
-    var isHeldBack = false
 
     func submit(_ samples: [StallRecord.Sample], _ context: WatchdogContext) {
         var record = record

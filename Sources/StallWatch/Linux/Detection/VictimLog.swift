@@ -32,6 +32,12 @@ struct VictimLog {
         var operations = OperationsInFlight()
         /// Why something is missing.
         var missing: [String] = []
+
+        /// Whether something waited; `nil` if that is not known.
+        var hasVictims: Bool? {
+            if timers?.isEmpty == false || items ?? 0 > 0 || operations.count > 0 { return true }
+            return missing.isEmpty ? false : nil
+        }
     }
 
     private var last: Look?
@@ -129,7 +135,7 @@ struct FollowedStall {
 /// Looks at what waits for a loop, on the watchdog; only reads.
 struct VictimReader {
     private let runLoop: UInt64?
-    private let readsMainQueue: Bool
+    let readsMainQueue: Bool
     private let memory = GuardedMemory()
 
     init(_ source: any LoopSource) {

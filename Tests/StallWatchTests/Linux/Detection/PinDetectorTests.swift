@@ -244,15 +244,22 @@ import Testing
     @Test(
         arguments: [
             (1, "read", 0, true), (1, "read", 3, false), (2, "read", 0, false), (1, "wait4", 9, true),
-            (1, "ppoll", 0, true), (1, "pselect6", 9, true), (1, "rt_sigtimedwait", 9, true), (1, "futex", 0, false),
-            (1, "fsync", 0, false),
+            (1, "ppoll", Block.address, true), (1, "ppoll", Block.address + 8, false), (1, "pselect6", 1, true),
+            (1, "pselect6", 9, false), (1, "epoll_pwait", 5, false), (1, "rt_sigtimedwait", 9, true),
+            (1, "futex", 0, false), (1, "fsync", 0, false),
         ] as [(UInt64, String, UInt64, Bool)])
     func `the main task of a tool may read its input or wait for a child`(
         task: UInt64, name: String, argument: UInt64, isExpected: Bool
     ) throws {
         let number = try #require((0..<500).first { SystemCallNames.current.name($0) == name })
-        let call = SystemCall(number: number, arguments: [argument], stackPointer: 0, programCounter: 0)
-        #expect(ToolWait.isExpected(task: task, in: call) == isExpected)
-        #expect(!ToolWait.isExpected(task: task, in: nil))
+        let call = SystemCall(number: number, arguments: [argument, 1], stackPointer: 0, programCounter: 0)
+        func isOwn(_ call: SystemCall?, untilExit: Bool) -> Bool {
+            ToolWait.isExpected(of: task, in: call, Block([0, 1, 3, 1])) { untilExit }
+        }
+        #expect(isOwn(call, untilExit: false) == isExpected)
+        // The run loop of Process.waitUntilExit() polls.
+        let isPoll = task == 1 && ["ppoll", "epoll_pwait", "pselect6"].contains(name)
+        #expect(isOwn(call, untilExit: true) == (isExpected || isPoll))
+        #expect(!isOwn(nil, untilExit: true))
     }
 }

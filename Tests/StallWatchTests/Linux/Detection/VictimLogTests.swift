@@ -30,6 +30,15 @@ import Testing
         #expect(victims.totalWaitMilliseconds == 0 && victims.harmMilliseconds == 0)
     }
 
+    @Test func `a look tells whether something waits`() {
+        #expect(look(after: 250).hasVictims == false)
+        #expect(look(after: 250, timers: nil, items: nil).hasVictims == false)
+        #expect(look(after: 250, items: 1).hasVictims == true)
+        let timers = [DueTimer(due: 1, interval: 0)]
+        #expect(look(after: 250, timers: timers, items: nil, missing: ["items"]).hasVictims == true)
+        #expect(look(after: 250, timers: nil, missing: ["timers"]).hasVictims == nil)
+    }
+
     @Test mutating func timersThatAreDueWaitUntilTheEnd() throws {
         let first = DueTimer(due: 10 * Self.second + 100_000_000, interval: 0)
         log.add(look(after: 250, timers: [first]))
