@@ -57,7 +57,9 @@ struct TimeLimit: Equatable, Sendable {
     /// The same moment by CLOCK_MONOTONIC, as the clocks stand now; `nil` if it is longer ago than that clock counts.
     var monotonic: UInt64? {
         guard isRealtime else { return nanoseconds }
-        return UInt64(exactly: Int64(clamping: nanoseconds) - Int64(clamping: wallClockNow() &- monotonicNow()))
+        // The second clock of the pair is read between two readings of the first.
+        let now = ClockPair(boot: wallClockNow)
+        return UInt64(exactly: Int64(clamping: nanoseconds) - Int64(clamping: now.boot &- now.monotonic))
     }
 }
 
@@ -78,7 +80,9 @@ struct LockChain: Sendable {
     var owners: [Owner] = []
     /// How the last owner spent the time for which it was observed; `nil` if that is not known.
     var lastOwnerTime: OwnerTime?
-    /// Whether the wait's time limit ended it; `nil` without one, before the end, and if that is not known.
+    /// The time limit of the wait as the clocks stood at the look, in monotonic nanoseconds.
+    var limit: UInt64?
+    /// Whether that ended the wait; `nil` without one, before the end, and if it is not known.
     var endedByLimit: Bool?
     /// Whether the last owner waits for a lock of an earlier owner or of the stalled thread: a deadlock.
     var isDeadlock = false

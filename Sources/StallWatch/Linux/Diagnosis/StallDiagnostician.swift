@@ -135,7 +135,13 @@ struct StallDiagnostician {
         // Who ends a probe's turn need not be the thread that it is about.
         let goesOn = before.map { last?.hasRun(since: $0) ?? true } ?? true
         var cause = cause(observations, from: start, to: end, goesOn: goesOn)
-        if let limit = cause?.observation?.lock?.lock.limit?.monotonic {
+        // Of several waits in a row, each with a limit, the looks need not have met the last one.
+        if goesOn, let lock = cause?.observation?.lock, let limit = lock.limit, lock.lock.ownership == .none,
+            observations.allSatisfy({ $0.lock == nil || $0.lock?.lock.limit == lock.lock.limit }),
+            cause?.evidence.voluntarySwitches ?? .max <= UInt64(observations.count) + 2,
+            // Else the clock was set.
+            let now = lock.lock.limit?.monotonic, max(now, limit) - min(now, limit) < TimeLimit.uncertainty
+        {
             cause?.observation?.lock?.endedByLimit = TimeLimit.hasEnded(limit, wait: end)
         }
         return cause
@@ -210,8 +216,10 @@ struct StallDiagnostician {
         observation.call = threads.asked.describe(call, of: thread)
         observation.kernelStack = probe?.kernelStack()
         if call.purpose == .lock {
-            observation.lock = LockOwnerResolver(threads: threads, memory: memory, peers: peers, mayStop: isLate)
+            var lock = LockOwnerResolver(threads: threads, memory: memory, peers: peers, mayStop: isLate)
                 .follow(thread, stack: stack, since: firstTime(of: reading))
+            if let limit = lock?.lock.limit { lock?.limit = limit.monotonic }
+            observation.lock = lock
         }
         if let peers,
             let question = PeerQuestion(
