@@ -104,6 +104,11 @@ struct AdviceFacts {
         report.culprit.flatMap { frames.function(around: $0.function)?.place } ?? culprit
     }
 
+    static func runLessOften(_ place: String, _ other: String) -> String {
+        "Run \(place) and \(other) less often: they took turns. If many blocks were submitted at once, submit fewer at a "
+            + "time, or on another queue."
+    }
+
     /// The app's function that called the culprit, with its line.
     var caller: String? {
         let outer = frames.drop { $0.function != report.culprit?.function }.drop {
@@ -231,13 +236,19 @@ struct AdviceFacts {
 
     /// Whether the turn ran a Swift task: not the task of an async `main` that runs the loop.
     var isInTask: Bool {
-        report.loop.kind == .cooperativePool || report.kind == .pinned
-            || frames.prefix { StallReport.Callout(symbol: $0.symbol) == nil }.contains { frame in
-                frame.kind == .asyncCaller
-                    || ["swift_job_run", "runJobInEstablishedExecutorContext"].contains { name in
-                        frame.function?.contains(name) == true
-                    }
-            }
+        report.loop.kind == .cooperativePool || report.kind == .pinned || frames.areOfTask
+    }
+}
+
+extension [StallReport.Frame] {
+    /// Whether the turn that they are of runs a Swift task.
+    var areOfTask: Bool {
+        prefix { StallReport.Callout(symbol: $0.symbol) == nil }.contains { frame in
+            frame.kind == .asyncCaller
+                || ["swift_job_run", "runJobInEstablishedExecutorContext"].contains { name in
+                    frame.function?.contains(name) == true
+                }
+        }
     }
 }
 

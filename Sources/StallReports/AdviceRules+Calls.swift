@@ -41,9 +41,10 @@ extension AdviceRule {
         AdviceRule(id: "sleep", topic: "sleep") { facts in
             guard facts.sleeps, let place = facts.culprit else { return nil }
             // What runs it needs its value at once.
-            if facts.cause.sleeps != nil || facts.report.culprit?.function.hasSuffix(".getter") == true {
+            let isGetter = facts.report.culprit?.function.hasSuffix(".getter") == true
+            if isGetter || facts.cause.sleeps != nil && !facts.isInTask {
                 let caller = facts.caller.map { ", or move its caller \($0) off \(facts.loop)" } ?? ""
-                return "Take the sleep out of \(place)\(caller): each call waits."
+                return "Take the sleep out of \(place)\(caller): it delays what needs its result."
             }
             let timers =
                 switch facts.report.loop.kind {

@@ -58,8 +58,7 @@ extension AdviceRule {
             if facts.cause.repeatsOtherCall, let wait = facts.report.longestWait?.function,
                 wait != facts.report.culprit?.function
             {
-                return "Run \(place) and \(wait) less often: they took turns. If many blocks were submitted at once, "
-                    + "submit fewer at a time, or on another queue."
+                return AdviceFacts.runLessOften(place, wait)
             }
             let pieces = facts.isInTask ? "split it with await Task.yield()" : facts.pieces
             let tree = facts.tree.map { " What costs: \($0)." } ?? ""
@@ -87,8 +86,8 @@ extension AdviceRule {
             let those = processors.usable == 1 ? "the only one" : "the \(processors.usable)"
             if facts.cause.competitors != nil {
                 return
-                    "Let the thread use more CPUs (taskset, cpuset, sched_setaffinity), or bind fewer of this process's "
-                    + "threads to \(those) that it may use."
+                    "Let the thread use more CPUs (taskset, cpuset, sched_setaffinity), or run fewer busy "
+                    + "threads of this process on \(those) that it may use."
             }
             return "Let the thread use more CPUs (taskset, cpuset, sched_setaffinity), or run less on \(those) that it "
                 + "may use. Whose threads run there, \(facts.again): top -H, field P."
@@ -184,7 +183,7 @@ extension AdviceRule {
             }
             let called = facts.caller.map { ", called by \($0)," } ?? ""
             // A turn of the main queue does all that is there: more at once would only make it longer.
-            return facts.report.loop.kind == .mainQueue || facts.isInTask
+            return facts.report.callout == .mainQueue || facts.isInTask
                 ? "Move \(place)\(called) off \(facts.loop) (a detached task), or call it less often: \(end)"
                 : "Do less in \(place)\(called) in each turn, or serve several requests in one: \(end)"
         },
@@ -280,10 +279,9 @@ extension AdviceRule {
                     + "\(place), for which the operation waits, waits for it."
             }
             let stack = threads.first { $0.thread.id == last.thread }?.stack
-            // A callback of a run loop is no task, and can await nothing.
-            if stack.map(facts.report.provenFrames)?.contains(where: { StallReport.Callout(symbol: $0.symbol) != nil })
-                == true
-            {
+            let blocked = stack.map { facts.report.provenFrames(ofStack: $0) } ?? []
+            // A callback of a run loop can await nothing, unless it runs a task.
+            if !blocked.areOfTask, blocked.contains(where: { StallReport.Callout(symbol: $0.symbol) != nil }) {
                 return "Move the wait in \(place) off the thread's run loop, whose callback it is in: "
                     + "the operation waits for that thread."
             }

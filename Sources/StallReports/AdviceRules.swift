@@ -42,8 +42,7 @@ extension AdviceRule {
         let isRepeated = cause.kind == .cpu ? cause.repeatsOtherCall : cause.polls
         if isRepeated || cause.kind == .cpu && cause.otherCall != nil, let place = facts.report.longestWait?.place {
             if isRepeated, let other = facts.report.culprit?.function, other != facts.report.longestWait?.function {
-                return "Run \(other) and \(place) less often: they took turns. If many blocks were submitted at once, "
-                    + "submit fewer at a time, or on another queue. Which parts cost: \(tree)."
+                return "\(AdviceFacts.runLessOften(other, place)) Which parts cost: \(tree)."
             }
             if isRepeated {
                 return "Find what runs \(place) so often: no single wait explains it, and what calls it computes, too. "
@@ -277,7 +276,7 @@ extension AdviceRule {
             guard facts.waitsForSignal else { return nil }
             if facts.cause.lock?.endedByTimeLimit == true {
                 return "Find what should end the wait in \(place): its time limit likely did. Let that "
-                    + "call back\(facts.callBack), and a timer what comes after the limit."
+                    + "call back\(facts.callBack), and let a timer call what comes after."
             }
             if facts.hasTimeLimit, facts.cause.lock?.endedByTimeLimit == nil {
                 return "Do not wait with a time limit in \(place): let the thread that signals, if there is one, "

@@ -61,8 +61,8 @@ extension StallReport.Cause {
             if let throttledMilliseconds, throttledMilliseconds < runQueueMilliseconds * 0.9 {
                 let most = throttledMilliseconds.whole
                 return
-                    "Ready to run but without a CPU for \(ready); its cgroup had used up its CPU quota for \(most) ms, not "
-                    + "counting a period that had not ended\(blockedToo)."
+                    "Ready to run but without a CPU for \(ready); its cgroup had used up its CPU quota (\(most) ms over all "
+                    + "CPUs, not counting a period that had not ended)\(blockedToo)."
             }
             return "Ready to run but throttled for \(ready): its cgroup had used up its CPU quota\(blockedToo)."
         case .paging:
@@ -152,18 +152,18 @@ extension StallReport.Cause {
             let address = lock.address.map { " at \($0)" } ?? ""
             let outcome =
                 switch lock.endedByTimeLimit {
-                case true?: ", which likely ended the wait"
-                case false?: ", which the wait did not reach"
-                case nil: ""
+                case true?: ", by which the wait likely ended"
+                case false?: ", before which the wait ended"
+                case nil: " ends"
                 }
-            let limit = lock.hasTimeLimit == true ? ", or until a time limit ends\(outcome)" : ""
+            let limit = lock.hasTimeLimit == true ? ", or until a time limit\(outcome)" : ""
             // A work item has a group of its own, which the app has neither made nor entered.
             if let call, lock.kind == .dispatchGroup, StallReport.workItemWaits.contains(call) {
                 return "\(call), until the work item has ended\(limit)"
             }
             // Foundation's condition, which no code of the app signals.
-            if let call, StallReport.operationWaits.contains(call) {
-                return "\(call)(), until the operations have ended"
+            if let wait = call?.prefix(while: { $0 != "(" }), StallReport.operationWaits.contains(String(wait)) {
+                return "\(wait)(), until \(wait.hasPrefix("OperationQueue") ? "its operations have" : "it has") ended"
             }
             return "\(call ?? lock.function ?? "a wait for \(name)"), until \(end)\(address)\(limit): "
                 + (left ?? "it does not record which thread that \(limit.isEmpty ? "will" : "would") be")

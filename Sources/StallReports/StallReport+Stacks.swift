@@ -259,7 +259,11 @@ extension Sequence<StallReport.Frame> {
     /// The function that is around a closure and called it, of the frames outward of the closure; `nil` if none is.
     package func function(around closure: String) -> StallReport.Frame? {
         guard closure.hasPrefix("closure #") else { return nil }
-        return drop { $0.function != closure }.first { frame in
+        // What runs the turn has not called it.
+        let turn = drop { $0.function != closure }.prefix {
+            StallReport.Callout(symbol: $0.symbol) == nil && !$0.runsLoop
+        }
+        return turn.first { frame in
             frame.isInApp && frame.isUncertain != true && frame.function.map { closure.hasSuffix(" in \($0)") } == true
         }
     }

@@ -444,7 +444,7 @@ extension AdviceTests {
             Stall(kind: .cpu), "compute"
         ),
         (
-            "saturation", Stall(loop: .mainQueue, reportKind: .saturation, activity: activity()),
+            "saturation", Stall(reportKind: .saturation, activity: activity(), callout: .mainQueue),
             "Move load() (Store.swift:12) off the loop", Stall(kind: .cpu), "compute"
         ),
         (

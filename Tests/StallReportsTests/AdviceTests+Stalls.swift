@@ -34,12 +34,14 @@ extension AdviceTests {
         var competitors: StallReport.Competitors?
         var usableProcessors: StallReport.UsableProcessors?
         var onCPU = 1.0
+        var callout: StallReport.Callout?
 
         var testDescription: String { "\(kind.rawValue) \(call?.description ?? "") \(inner)" }
 
         func report() throws -> StallReport {
             var report = try StallReport.literal()
             report.kind = reportKind
+            if let callout { report.callout = callout }
             report.activity = activity
             report.waits =
                 waits.isEmpty

@@ -134,6 +134,10 @@ import Testing
         #expect(report.advice?.text.hasPrefix("Take the sleep out of load() (Store.swift:12)") == true)
         report.cause?.voluntarySwitches = 1
         #expect(report.cause?.sentence.hasPrefix("Slept for 361") == true)
+        report = try Stall(kind: .sleep, call: Self.call("clock_nanosleep", "60 ms"), isInTask: true).report()
+        report.cause?.blockedMilliseconds = 361
+        report.cause?.voluntarySwitches = 6
+        #expect(report.advice?.text.hasPrefix("Replace the sleep") == true)
     }
 
     @Test func `a Timer is advised only where a run loop fires it`() throws {

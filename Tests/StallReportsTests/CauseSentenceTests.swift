@@ -226,9 +226,9 @@ import Testing
                 "signals the semaphore at 0x7ffc10, or until a time limit ends: it does not record which thread that would be."
             ))
         semaphore.endedByTimeLimit = true
-        #expect(sentence(.lock, semaphore).contains("a time limit ends, which likely ended the wait: it does"))
+        #expect(sentence(.lock, semaphore).contains("a time limit, by which the wait likely ended: it does"))
         semaphore.endedByTimeLimit = false
-        #expect(sentence(.lock, semaphore).contains("a time limit ends, which the wait did not reach: it does"))
+        #expect(sentence(.lock, semaphore).contains("a time limit, before which the wait ended: it does"))
         #expect(
             sentence(.lock, mutex([], reason: "it was just released"))
                 == "Blocked for 470 of 500 ms in pthread_mutex_lock, for the mutex; its owner is not known: it was just released."
@@ -321,8 +321,8 @@ import Testing
             (720.0, "Ready to run but throttled for 800 of 1000 ms: its cgroup had used up its CPU quota."),
             (
                 500,
-                "Ready to run but without a CPU for 800 of 1000 ms; its cgroup had used up its CPU quota for 500 ms, not "
-                    + "counting a period that had not ended."
+                "Ready to run but without a CPU for 800 of 1000 ms; its cgroup had used up its CPU quota (500 ms over all "
+                    + "CPUs, not counting a period that had not ended)."
             ),
         ] {
             cause.throttledMilliseconds = throttled

@@ -332,6 +332,21 @@ import Testing
                 == "Blocked for 500 of 500 ms in dispatch_sema4_timedwait, \(end)")
     }
 
+    /// The app signals no condition of Foundation's.
+    @Test(
+        arguments: [
+            ("OperationQueue.waitUntilAllOperationsAreFinished()", "its operations have"),
+            ("Operation.waitUntilFinished()", "it has"),
+        ])
+    func `operations end their wait`(name: String, words: String) throws {
+        let lock = StallReport.Lock(
+            kind: .condition, function: "pthread_cond_wait", isDeadlock: false, owners: [],
+            reason: "this kind has no owner")
+        #expect(
+            try named(cause(.lock, onCPU: 0, blocked: 500, lock: lock), inner: ["pthread_cond_wait", name])
+                == "Blocked for 500 of 500 ms in \(name), until \(words) ended.")
+    }
+
     @Test(arguments: [["dispatch_block_wait"], ["dispatch_block_wait", "DispatchWorkItem.wait()"]])
     func `a work item's group is not the app's`(outer: [String]) throws {
         var lock = StallReport.Lock(

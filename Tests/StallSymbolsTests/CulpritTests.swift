@@ -219,6 +219,18 @@ import TestSupport
         #expect(try blamed(60) == "closure #1 in drain()")
     }
 
+    /// A function that starts the loop has not called its timers' closures.
+    @Test func `the function around a callout is not blamed`() throws {
+        let callout = frame(
+            "timer", isInApp: false, symbol: "__CFRUNLOOP_IS_CALLING_OUT_TO_A_TIMER_CALLBACK_FUNCTION__")
+        func timer(_ number: Int) -> [StallReport.Frame] {
+            [frame("closure #\(number) in main()", line: number), callout, frame("main()", line: 9)]
+        }
+        let report = try report([(timer(1), 45), (timer(2), 40), ([frame("other()")], 15)])
+        guard case .culprit(let culprit) = report.dominantStack?.blame else { return #expect(Bool(false)) }
+        #expect(culprit.function == "closure #1 in main()")
+    }
+
     @Test func `of a loop that spins, the monitor's observer is not what it called`() throws {
         func symbol(_ kind: String) -> String { "__CFRUNLOOP_IS_\(kind)__" }
         var report = try StallReport.literal()
