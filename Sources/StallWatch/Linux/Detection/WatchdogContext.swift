@@ -56,11 +56,13 @@ final class WatchdogContext {
         _ target: CaptureTarget, _ last: (probe: ThreadProbe, reading: ThreadReading)? = nil, age: UInt64,
         mayStop: Bool = true, mayWait: Bool = true
     ) -> StallRecord.Sample {
+        // Many loops that cannot be stopped would delay the watchdog for seconds.
+        let mayStop = mayStop && threads.hasTime
         var sample = StallRecord.Sample(age: age, isValid: false, stack: .failure(.notTried))
         sample.wasStopPermitted = mayStop
         switch target {
         case .thread(let thread):
-            sample.stack = Result { () throws(CaptureFailure) in
+            sample.stack = threads.measure { () throws(CaptureFailure) in
                 guard let (probe, reading) = last else {
                     return try capturer.capture(thread: thread, mayStop: mayStop, mayWait: mayWait)
                 }

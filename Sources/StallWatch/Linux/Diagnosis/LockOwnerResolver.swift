@@ -186,7 +186,7 @@ final class ProcessThreads {
         )
     }
 
-    /// The longest time for captures of other threads in one pass of the watchdog, in nanoseconds, plus one capture.
+    /// The longest time for captures in one pass of the watchdog, in nanoseconds, plus one capture; then none stops a thread.
     static let longestLook: UInt64 = 100_000_000
 
     /// Begins to read the names of functions that wait, and what else looks need; never waits for that.
@@ -198,7 +198,17 @@ final class ProcessThreads {
     }
 
     /// Begins a pass of the watchdog, for which the time of captures is limited.
-    func beginPass() { timeLeft = Self.longestLook }
+    func beginPass(within limit: UInt64 = ProcessThreads.longestLook) { timeLeft = limit }
+
+    /// Whether there is time for another capture in this pass.
+    var hasTime: Bool { timeLeft > 0 }
+
+    /// Makes a capture, whose time counts for this pass.
+    func measure(_ capture: () throws(CaptureFailure) -> CapturedStack) -> Result<CapturedStack, CaptureFailure> {
+        let began = monotonicNow()
+        defer { timeLeft -= min(monotonicNow() - began, timeLeft) }
+        return Result { () throws(CaptureFailure) in try capture() }
+    }
 
     /// Returns the thread's current activity and how often it has run; `nil` if it has ended.
     func state(of thread: Int32) -> LockOwnerResolver.ThreadState? {
@@ -231,12 +241,12 @@ final class ProcessThreads {
     }
 
     func capture(_ thread: Int32, mayStop: Bool = true) -> Result<CapturedStack, CaptureFailure> {
-        guard timeLeft > 0 else { return .failure(.outOfTime) }
-        let began = monotonicNow()
-        defer { timeLeft -= min(monotonicNow() - began, timeLeft) }
-        // What its call asks for, before a stop.
-        if mayStop { read(thread) }
-        return Result { () throws(CaptureFailure) in try capturer.capture(thread: thread, mayStop: mayStop) }
+        guard hasTime else { return .failure(.outOfTime) }
+        return measure { () throws(CaptureFailure) in
+            // What its call asks for, before a stop.
+            if mayStop { read(thread) }
+            return try capturer.capture(thread: thread, mayStop: mayStop)
+        }
     }
 
     func names(of stack: CapturedStack) -> [NamedFrame] {

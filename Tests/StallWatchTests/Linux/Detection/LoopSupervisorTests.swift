@@ -50,6 +50,15 @@ import TestSupport
         }
     }
 
+    @Test func `a thread is only read when the time of the pass is used up`() {
+        context.threads.beginPass(within: 1)
+        let samples = [0, 1].map { context.sample(.thread(Self.thread), age: $0) }
+        context.threads.beginPass()
+        let next = context.sample(.thread(Self.thread), age: 2)
+        #expect((samples + [next]).map(\.wasStopPermitted) == [true, false, true])
+        #expect(capturer.stops == 2)
+    }
+
     @Test mutating func aStallEndsWithItsThread() throws {
         let next = poll(at: Self.begin + Self.threshold)
         #expect(world.states == [.ongoing])
