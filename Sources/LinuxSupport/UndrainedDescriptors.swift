@@ -28,6 +28,8 @@ package struct UndrainedDescriptors {
     private static let readings = 300
     /// In microseconds: without it, 1 of 1,000 to 7,000 readings shows an armed entry, as each locks the instance.
     private static let pause: UInt32 = 20
+    /// The longest time on a CPU for one look, in nanoseconds: a program may have many instances with many entries.
+    private static let longestLook: UInt64 = 10_000_000
 
     private var instances: [Int32] = []
     private var candidates: [Int32: Candidate] = [:]
@@ -49,7 +51,9 @@ package struct UndrainedDescriptors {
     package mutating func update() {
         updates += 1
         if updates == 1 { findCandidates() }
+        let begun = threadTimeNow()
         for _ in 0..<Self.readings {
+            guard threadTimeNow() &- begun < Self.longestLook else { break }
             for (descriptor, candidate) in candidates {
                 let bytes = clinux_unread_bytes(descriptor)
                 candidates[descriptor]?.bytes = bytes
@@ -68,11 +72,13 @@ package struct UndrainedDescriptors {
 
     private mutating func findCandidates() {
         let numbers = (directoryEntries("/proc/self/fd") ?? []).compactMap { Int32($0.name) }
-        instances = numbers.sorted().prefix(Self.maximumDescriptors).filter {
-            readLink("/proc/self/fd/\($0)") == "anon_inode:[eventpoll]"
-        }
-        for entry in instances.flatMap(Self.entries) {
-            candidates[entry.descriptor] = readLink("/proc/self/fd/\(entry.descriptor)").map { Candidate(link: $0) }
+        for number in numbers.sorted().prefix(Self.maximumDescriptors)
+        where readLink("/proc/self/fd/\(number)") == "anon_inode:[eventpoll]" {
+            let entries = Self.entries(of: number)
+            if !entries.isEmpty { instances.append(number) }
+            for entry in entries {
+                candidates[entry.descriptor] = readLink("/proc/self/fd/\(entry.descriptor)").map { Candidate(link: $0) }
+            }
         }
     }
 
