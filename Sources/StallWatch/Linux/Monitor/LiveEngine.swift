@@ -31,6 +31,9 @@ final class LiveEngine: MonitorEngine {
         var loops: [String: LoopEntry] = [:]
         /// The last watch of each label that has ended, while the program keeps it.
         var ended: [String: EndedWatch] = [:]
+        /// The number of ended watches above which those that the program has dropped are removed.
+        private var maximumEnded = Self.leastEnded
+        private static let leastEnded = 64
         /// The labels of the loops with an identity.
         var labels: [ObjectIdentifier: String] = [:]
         /// When the monitor started and stopped, in monotonic nanoseconds.
@@ -40,6 +43,13 @@ final class LiveEngine: MonitorEngine {
 
         func removeSources() {
             for loop in loops.values { loop.removeSources() }
+        }
+
+        mutating func addEnded(_ entry: LoopEntry) {
+            ended[entry.label] = EndedWatch(entry: entry)
+            guard ended.count > maximumEnded else { return }
+            ended = ended.filter { $0.value.entry != nil }
+            maximumEnded = max(2 * ended.count, Self.leastEnded)
         }
     }
     let state = Mutex(State())
@@ -153,8 +163,7 @@ final class LiveEngine: MonitorEngine {
         let isWatched = state.withLock { state in
             guard state.loops[entry.label] === entry else { return false }
             state.loops[entry.label] = nil
-            state.ended = state.ended.filter { $0.value.entry != nil }
-            state.ended[entry.label] = EndedWatch(entry: entry)
+            state.addEnded(entry)
             if let identity = entry.identity { state.labels[identity] = nil }
             return true
         }
