@@ -49,7 +49,7 @@ struct HangCheck: Sendable {
             lines.append("  child process \(child.id): \(child.command)")
         }
         let text = lines.map { $0 + "\n" }.joined()
-        _ = writeAll(Array(text.utf8), to: STDERR_FILENO)
+        _ = writeAll(Array(text.utf8), to: STDERR_FILENO, waitingForReader: true)
         return HangTimer.Hang(text: text, json: json)
     }
 }
