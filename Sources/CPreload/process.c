@@ -2,15 +2,19 @@
 #include "process.h"
 
 #include <dlfcn.h>
+#include <link.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 
 /// The size of a thread's stack, which may be too small by default: it loads the monitor and names functions.
 #define STACK_BYTES (2 << 20)
+/// The kernel's own slack of timers, in nanoseconds (include/linux/init_task.h); the program may have set another one.
+#define TIMER_SLACK 50000
 /// The name of the product in Package.swift.
 #define LIBRARY_NAME "libStallWatchPreload.so"
 
@@ -57,6 +61,19 @@ bool cpreload_needs_main_thread(void) {
   return cpreload_is_loaded("libdispatch.so") && !cpreload_is_loaded("libFoundation.so");
 }
 
+static int add_thread_locals(struct dl_phdr_info *info, size_t size, void *sum) {
+  (void)size;
+  for (int index = 0; index < info->dlpi_phnum; index++) {
+    if (info->dlpi_phdr[index].p_type == PT_TLS) *(size_t *)sum += info->dlpi_phdr[index].p_memsz;
+  }
+  return 0;
+}
+
+static void *begin(void *body) {
+  prctl(PR_SET_TIMERSLACK, TIMER_SLACK);
+  return ((void *(*)(void *))body)(NULL);
+}
+
 int cpreload_start_thread(void *(*body)(void *)) {
   static const int kept[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP, SIGSYS, SIGPROF};
   sigset_t all, before;
@@ -66,14 +83,17 @@ int cpreload_start_thread(void *(*body)(void *)) {
   pthread_t thread;
   pthread_attr_t attributes;
   pthread_attr_init(&attributes);
-  pthread_attr_setstacksize(&attributes, STACK_BYTES);
+  // Each stack holds the thread-local variables of the program (nptl/allocatestack.c).
+  size_t thread_locals = 0;
+  dl_iterate_phdr(add_thread_locals, &thread_locals);
+  pthread_attr_setstacksize(&attributes, (STACK_BYTES + thread_locals + 0xffff) & ~(size_t)0xffff);
   int policy = sched_getscheduler(0);
   if (policy != SCHED_OTHER && policy != SCHED_IDLE) {
     // The program's computing threads would have to wait for it. The attributes have priority 0 and SCHED_OTHER. To leave
     // SCHED_IDLE may need a privilege (sched(7)).
     pthread_attr_setinheritsched(&attributes, PTHREAD_EXPLICIT_SCHED);
   }
-  int status = pthread_create(&thread, &attributes, body, NULL);
+  int status = pthread_create(&thread, &attributes, begin, (void *)body);
   pthread_attr_destroy(&attributes);
   if (status == 0) pthread_detach(thread);
   pthread_sigmask(SIG_SETMASK, &before, NULL);
