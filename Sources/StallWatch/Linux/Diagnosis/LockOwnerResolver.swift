@@ -177,6 +177,8 @@ final class ProcessThreads {
     let asked = AskedCalls()
     /// The time that is left for captures in this pass of the watchdog, in nanoseconds.
     private var timeLeft = UInt64.max
+    /// As read first in this pass; `nil` before.
+    private var readyThreads: ReadyThreads?
 
     /// Learned once a process, and not on the watchdog: this locks a stream, and creates a group and tasks.
     static let layouts = Prepared {
@@ -186,7 +188,7 @@ final class ProcessThreads {
         )
     }
 
-    /// The longest time for captures in one pass of the watchdog, in nanoseconds, plus one capture; then none stops a thread.
+    /// The longest time for captures in one pass of the watchdog, in nanoseconds, plus one capture.
     static let longestLook: UInt64 = 100_000_000
 
     /// Begins to read the names of functions that wait, and what else looks need; never waits for that.
@@ -198,7 +200,7 @@ final class ProcessThreads {
     }
 
     /// Begins a pass of the watchdog, for which the time of captures is limited.
-    func beginPass(within limit: UInt64 = ProcessThreads.longestLook) { timeLeft = limit }
+    func beginPass(within limit: UInt64 = ProcessThreads.longestLook) { (timeLeft, readyThreads) = (limit, nil) }
 
     /// Whether there is time for another capture in this pass.
     var hasTime: Bool { timeLeft > 0 }
@@ -208,6 +210,13 @@ final class ProcessThreads {
         let began = monotonicNow()
         defer { timeLeft -= min(monotonicNow() - began, timeLeft) }
         return Result { () throws(CaptureFailure) in try capture() }
+    }
+
+    /// Returns the threads that are ready in this pass, which are read once for all loops.
+    func ready() -> ReadyThreads {
+        let ready = readyThreads ?? ReadyThreads()
+        readyThreads = ready
+        return ready
     }
 
     /// Returns the thread's current activity and how often it has run; `nil` if it has ended.

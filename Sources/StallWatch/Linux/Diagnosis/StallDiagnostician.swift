@@ -78,7 +78,8 @@ struct StallDiagnostician {
         guard let reading = reading ?? read(thread, after: stack) else { return nil }
         if steal == nil, reading.isRunnable { steal = CPUSteal() }
         if let before = readings.dropLast().last, reading.competes(since: before) {
-            competitors = StallReport.Competitors(beside: thread, earlier: competitors)
+            competitors = StallReport.Competitors(
+                beside: thread, among: threads.ready(), earlier: competitors)
             usableProcessors = Int(clinux_usable_processors(thread))
         }
         return observe(reading, thread: thread, stack: stack, isLate: true)
@@ -353,43 +354,5 @@ final class PageFaultWatch {
             let file = MemoryMapping(of: address, in: maps)?.file
         else { return }
         self.file = file
-    }
-}
-
-extension StallReport.Competitors {
-    /// The largest number of threads whose states are read, some 15 us each.
-    static let maximumThreads = 256
-
-    /// Looks at the threads that are ready beside one that is, and keeps the least numbers of an `earlier` look.
-    ///
-    /// If the thread may not run on all CPUs, only threads on its own compete: which of other processes are there is not known,
-    /// and none of them counts. `nil` if this process has too many threads, or if /proc does not show them.
-    init?(beside thread: Int32, earlier: Self?) {
-        let (all, online) = (ThreadIdentity.all(), sysconf(Int32(_SC_NPROCESSORS_ONLN)))
-        guard !all.isEmpty, all.count <= Self.maximumThreads else { return nil }
-        let usable = min(Int(clinux_usable_processors(thread)), online)
-        guard usable > 0 else { return nil }
-        let before = Self.readyThreads(readSmallFile("/proc/loadavg"))
-        let ready = all.filter { other in
-            guard let stat = readSmallFile("/proc/self/task/\(other)/stat").flatMap(ProcStat.init), stat.isReady else {
-                return false
-            }
-            return usable == online || clinux_may_use_processor(thread, stat.processor ?? -1)
-        }
-        // One that begins or ceases to be ready meanwhile is none of others.
-        let most = usable < online ? 0 : min(before, Self.readyThreads(readSmallFile("/proc/loadavg")))
-        self.init(
-            own: min(ready.count { $0 != thread && $0 != callingThread }, earlier?.own ?? .max),
-            others: min(max(most - ready.count, 0), earlier?.others ?? .max), processors: usable)
-    }
-
-    /// Whether there are more threads than CPUs: fewer do not explain that one had none.
-    var areEnough: Bool { own + others >= processors }
-
-    /// Parses how many threads of the machine are ready, as in `0.5 0.5 0.5 3/400 4711`; 0 if that is missing.
-    static func readyThreads(_ loadAverages: String?) -> Int {
-        var cursor = ByteCursor(loadAverages ?? "")
-        cursor.skipWords(3)
-        return Int(clamping: cursor.number() ?? 0)
     }
 }

@@ -35,8 +35,8 @@ import Testing
     @Test func `the least numbers of two looks count`() {
         let earlier = StallReport.Competitors(own: 0, others: 0, processors: 1)
         // `nil` where the test may not run on all CPUs.
-        let first = StallReport.Competitors(beside: callingThread, earlier: nil)
-        let look = StallReport.Competitors(beside: callingThread, earlier: earlier)
+        let first = StallReport.Competitors(beside: callingThread, among: ReadyThreads(), earlier: nil)
+        let look = StallReport.Competitors(beside: callingThread, among: ReadyThreads(), earlier: earlier)
         #expect((first == nil) == (look == nil))
         guard let first, let look else { return notRun("the test may not run on all CPUs, or has too many threads") }
         #expect(look.own == 0 && look.others == 0 && look.processors > 0)
@@ -44,6 +44,6 @@ import Testing
     }
 
     @Test func `a thread that has ended has no competitors`() {
-        #expect(StallReport.Competitors(beside: .max, earlier: nil) == nil)
+        #expect(StallReport.Competitors(beside: .max, among: ReadyThreads(), earlier: nil) == nil)
     }
 }
