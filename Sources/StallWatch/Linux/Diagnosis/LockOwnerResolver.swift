@@ -34,7 +34,7 @@ struct LockOwnerResolver {
 
     private var identifier: LockIdentifier {
         LockIdentifier(
-            memory: memory, isLive: { threads.state(of: $0) != nil }, isShared: ProcessThreads.sharesMemory,
+            memory: memory, isLive: { threads.state(of: $0) != nil }, isShared: threads.sharesMemory,
             streams: ProcessThreads.layouts.value?.streams, descriptor: ThreadDescriptor.current,
             groupType: ProcessThreads.layouts.value?.groupType,
             taskMetadata: ProcessThreads.layouts.value?.taskMetadata ?? 0)
@@ -179,6 +179,10 @@ final class ProcessThreads {
     private var timeLeft = UInt64.max
     /// As read first in this pass; `nil` before.
     private var readyThreads: ReadyThreads?
+    /// The list of mappings as last read, up to 1 MiB, which each lock in shared memory asks for; `nil` before.
+    private var maps: (text: String, readAt: UInt64)?
+    /// The age from which on the mappings are read again, in nanoseconds.
+    private static let longestMapsAge: UInt64 = 100_000_000
 
     /// Learned once a process, and not on the watchdog: this locks a stream, and creates a group and tasks.
     static let layouts = Prepared {
@@ -231,9 +235,13 @@ final class ProcessThreads {
     }
 
     /// Returns whether other processes may have the memory at an address, too; `true` if that cannot be read.
-    static func sharesMemory(at address: UInt64) -> Bool {
-        guard let maps = readSmallFile("/proc/self/maps", limit: maximumMaps) else { return true }
-        return MemoryMapping(of: address, in: maps)?.isShared ?? true
+    func sharesMemory(at address: UInt64) -> Bool {
+        let now = monotonicNow()
+        if now &- (maps?.readAt ?? 0) >= Self.longestMapsAge {
+            maps = readSmallFile("/proc/self/maps", limit: maximumMaps).map { (text: $0, readAt: now) }
+        }
+        guard let text = maps?.text else { return true }
+        return MemoryMapping(of: address, in: text)?.isShared ?? true
     }
 
     /// Returns the kind of cause that the thread's activity means; `nil` if it has ended or does not show its wait.

@@ -51,6 +51,18 @@ import Testing
     }
 }
 
+@Suite struct SharedMemoryTests {
+    @Test func `memory that is not known to be private may be shared`() {
+        let threads = ProcessThreads(capturer: StubCapturer())
+        let own = UnsafeMutablePointer<Int>.allocate(capacity: 1)
+        defer { own.deallocate() }
+        for _ in 0..<2 {
+            #expect(!threads.sharesMemory(at: UInt64(UInt(bitPattern: own))))
+            #expect(threads.sharesMemory(at: 0), "nothing is mapped there")
+        }
+    }
+}
+
 @Suite struct OwnerWatchTests {
     /// Creates a reading of an owner, with times in milliseconds.
     private func reading(
