@@ -28,7 +28,9 @@ extension LiveEngine {
             return answer
         }
         do throws(StallWatchError) {
-            if case .tasks = request { return try TaskInspection(configuration: configuration).answer() }
+            if case .tasks = request {
+                return try TaskInspection(configuration: configuration, redaction: taskRedaction).answer()
+            }
             // The begin of the turn that a stall's report would have just begun to describe.
             let start = monotonicNow() &- LinuxSupport.nanoseconds(StallMonitor.Configuration.minimumThreshold)
             let report = try HangDump.take("main thread", since: start, directory: nil, like: configuration)
@@ -118,7 +120,7 @@ final class ControlJobs: Sendable {
 
     func close() { workers.withLock { $0.isClosed = true } }
 
-    /// Waits for the threads, unless one of them calls it, as a redaction may.
+    /// Waits for the threads, unless one of them calls it.
     func finish(until deadline: UInt64) {
         for worker in workers.withLock({ $0.byKind.values }) { worker.finish(until: deadline) }
     }

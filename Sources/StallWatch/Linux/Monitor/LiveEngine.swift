@@ -66,6 +66,8 @@ final class LiveEngine: MonitorEngine {
     /// The process that has started the monitor; 0 for none.
     let startedBy = Atomic<pid_t>(0)
     let latestStalls = LatestStalls()
+    /// One of its own for lists of tasks, so that no report waits for them.
+    let taskRedaction: Redaction?
 
     /// Creates an engine of a checked configuration; throws if an output or the health file cannot be written.
     init(
@@ -74,6 +76,7 @@ final class LiveEngine: MonitorEngine {
         let configuration = configuration.withFixedPlaces
         self.configuration = configuration
         self.environment = environment
+        taskRedaction = configuration.privacy.redact.map { Redaction($0) }
         (statisticsFiles, reportDirectory) = (configuration.statisticsFiles, configuration.directory)
         var settings = Reporter.Settings {
             ReportBuilder(

@@ -12,6 +12,8 @@ struct TaskInspection {
     private static let maximumStacks = 5_000
 
     let configuration: StallMonitor.Configuration
+    /// The app's, which applies to every answer; `nil` if it has none.
+    let redaction: Redaction?
 
     func answer() throws(StallWatchError) -> ControlAnswer {
         let reader: TaskReader
@@ -37,7 +39,13 @@ struct TaskInspection {
         made.forgetThreads(ofTasks: left.tasks, ofExecutors: left.executors)
         var report = named(report(threads, tables))
         made.markSleeps(report)
-        if let redact = configuration.privacy.redact { made.redact(with: &report, redact) }
+        if let redaction {
+            guard let redacted = redaction.redacted(report, with: made) else {
+                return ControlAnswer(
+                    pid: getpid(), error: "the tasks could not be redacted in time: \(Redaction.lateFault)")
+            }
+            (report, made) = (redacted.report, redacted.tasks ?? made)
+        }
         return ControlAnswer(pid: getpid(), report: report, tasks: made)
     }
 
@@ -198,20 +206,6 @@ extension CapturedStack {
 }
 
 extension TaskList {
-    /// Applies the app's redaction to the list's report, and to the list what follows from it.
-    mutating func redact(with report: inout StallReport, _ body: @Sendable (inout StallReport) -> Void) {
-        report.tasks = self
-        _ = report.redact(with: body)
-        // The closure may remove stacks, but it cannot see the tasks that refer to them, nor their names.
-        let hasStacks = report.tasks != nil
-        report.tasks = nil
-        for index in tasks.indices {
-            tasks[index].name = nil
-            if !hasStacks { tasks[index].stack = nil }
-        }
-        if !hasStacks { for index in executors.indices { executors[index].name = nil } }
-    }
-
     /// Forgets that threads ran these tasks and executors, which they have left since.
     ///
     /// The main actor's jobs run on the `mainThread`, if there is one, whatever that does.

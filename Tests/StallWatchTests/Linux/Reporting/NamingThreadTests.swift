@@ -133,6 +133,19 @@ import Testing
         #expect(metadata == ["redacted": "yes"])
     }
 
+    @Test func `tasks are redacted in time or not at all`() throws {
+        var task = TaskList.Task(id: 1, state: .suspended)
+        task.name = "sync"
+        let (report, list) = (try StallReport.literal(), TaskList(tasks: [task]))
+        let redacted = Redaction(within: patience) { $0.metadata = [:] }.redacted(report, with: list)
+        #expect(redacted?.report.metadata == [:])
+        #expect(redacted?.tasks?.tasks.map(\.name) == [nil])
+        let gate = Semaphore()
+        defer { gate.post() }
+        let late = Redaction { _ in gate.pass() }.redacted(report, with: list, until: 0)
+        #expect(late?.report == nil)
+    }
+
     @Test func `at the end of a monitor nothing waits for the closure`() throws {
         let gate = Semaphore()
         defer { gate.post() }
