@@ -207,7 +207,7 @@ struct LoopSupervisor {
     mutating func lookAtVictims(of stall: StallDetector.Stall, _ poll: LoopPoll) {
         guard open != nil else { return }
         let now = context.now()
-        let look = victimReader.look(at: now, context.operations(stall.start, now))
+        let look = victimReader.look(at: now, context.operations(stall.start, now), inGap: stall.isGap)
         guard poll.turnEnd == nil else { return }
         victims.add(look)
         loop.timerDelays.add(victims.dueTimers, at: now)

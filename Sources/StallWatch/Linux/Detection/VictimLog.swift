@@ -94,6 +94,8 @@ struct VictimLog {
     }
 
     static let changing = "the timers: the loop changed them while they were read"
+    /// No mode is current then whose timers could be read, though those of the default mode may be due.
+    static let outside = "the timers: the loop is in no watched run"
 }
 
 /// A stall that is over, and whose last report waits for the turns that follow it without a wait.
@@ -143,12 +145,15 @@ struct VictimReader {
         readsMainQueue = source.kind == .mainQueue || (source as? RunLoopSource)?.isMain == true
     }
 
-    func look(at now: UInt64, _ operations: OperationsInFlight) -> VictimLog.Look {
+    /// Reads what waits for the loop, but for its timers in a gap between two runs.
+    func look(at now: UInt64, _ operations: OperationsInFlight, inGap isGap: Bool = false) -> VictimLog.Look {
         func unknown(_ library: String) -> String {
             "\(library) has another layout, or the monitor was still preparing"
         }
         var look = VictimLog.Look(time: now, operations: operations)
-        if runLoop != nil {
+        if runLoop != nil, isGap {
+            look.missing.append(VictimLog.outside)
+        } else if runLoop != nil {
             look.timers = dueTimers(at: now)
             if look.timers == nil {
                 let isKnown = RunLoopLayout.learned != nil

@@ -1,3 +1,4 @@
+import Foundation
 import StallReports
 import Testing
 
@@ -104,6 +105,18 @@ import Testing
         let victims = try #require(log.victims(until: Self.end))
         #expect(victims.timers == nil && victims.mainQueueItems == 2)
         #expect(victims.missing == ["the timers: another layout"])
+    }
+
+    @Test mutating func `the timers of a gap between two runs are not known`() throws {
+        let loops = try WatchedLoop.runLoop(.main, label: "main").makeMonitors(threshold: 1, alarm: WatchdogAlarm())
+        let reader = VictimReader(try #require(loops.first).source)
+        defer { for loop in loops { loop.source.remove() } }
+        let look = reader.look(at: 10 * Self.second, OperationsInFlight(), inGap: true)
+        #expect(look.timers == nil && look.missing.contains(VictimLog.outside))
+        #expect(!reader.look(at: 10 * Self.second, OperationsInFlight()).missing.contains(VictimLog.outside))
+        log.add(self.look(after: 250, timers: nil, items: 0, missing: [VictimLog.outside]))
+        let victims = try #require(log.victims(until: Self.end))
+        #expect(victims.timers == nil && victims.missing == [VictimLog.outside] && victims.harmMilliseconds == nil)
     }
 
     @Test mutating func aLookWhileTheTimersChangeKeepsTheEarlierOnes() throws {
