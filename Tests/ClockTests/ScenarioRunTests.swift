@@ -16,7 +16,8 @@ import TestSupport
     private static let otherDemo = ProcessInfo.processInfo.environment["STALLWATCH_SCENARIOS"]
 
     /// A stall in each kind of callout, and the scenarios that no other test covers: unobserved runs, the
-    /// dynamic linker's lock, a thread without a CPU, a pause, another library's loop, changed thresholds.
+    /// dynamic linker's lock, a thread without a CPU, a pause, another library's loop, changed thresholds, what waited,
+    /// a loop that no thread runs.
     ///
     /// `PostureMatrixTests` stall in a computation, a held mutex and a pipe, `OperationTests` wait for a reply that is lost,
     /// `RestTests` stall an event loop, and `DetectionTests` turn healthy loops.
@@ -27,6 +28,7 @@ import TestSupport
             "inlined", "main-queue", "perform-block", "nested-private-waits", "nested-private-works",
             "nested-private-stalls", "loader-lock", "under-load", "starved", "paused", "main-actor-at-once",
             "operation-actor-blocked", "operation-semaphore", "two-monitors", "threshold-lowered", "threshold-raised",
+            "victims-timers", "victims-blocks", "victims-none", "not-run", "not-run-start-up",
         ] + eventLoopScenarios
 
     #if NIO
