@@ -18,11 +18,13 @@ struct HealthyRun {
         let inbox = ReportInbox()
         for monitor in [monitor, fedMonitor] { await inbox.open(monitor.makeReports()) }
 
-        // Computes for a frame between the turns of its loop, as games do.
+        // Computes for a frame between the turns of its loop, as games do, and now and then for eight.
         let game = await LoopThread.start("game") { thread in
+            var frame = 0
             while !thread.isStopping {
                 CFRunLoopRunInMode(kCFRunLoopDefaultMode, 0, true)
-                spinTheCPU(for: .microseconds(16_600))
+                frame += 1
+                spinTheCPU(for: .microseconds(frame % 100 == 0 ? 8 * 16_600 : 16_600))
             }
         }
         let fed = await LoopThread.start("fed", LoopThread.runOnce)
@@ -35,6 +37,8 @@ struct HealthyRun {
         let nested = await LoopThread.start("nested", LoopThread.runOnce)
         let dialog = await LoopThread.start("dialog", LoopThread.runOnce)
         let timers = [
+            // Due in each long gap.
+            BusyTimer(on: game.driven, every: 0.05),
             turnOften(busy.driven),
             BusyTimer(on: nested.driven, every: 0.01) { spinTheCPU(for: .microseconds(300)) },
             BusyTimer(on: nested.driven, every: 3) { runNested(for: .seconds(2)) },

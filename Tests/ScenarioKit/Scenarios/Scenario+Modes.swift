@@ -87,12 +87,12 @@ extension Scenario {
             timer.cancel()
             guard fired.load(ordering: .relaxed) > 1 else { throw NoResult(sentence: "the timer has not fired") }
         },
-        .quiet("put-off-to-default-mode", "a block waits for the end of the tracking mode on purpose, for 700 ms") {
+        .quiet("put-off-to-default-mode", "a block waits for the end of the tracking mode on purpose, for 2 s") {
             context in
             try await context.withTracker { loop in
                 await loop.source0 {
                     CFRunLoopPerformBlock(loop.runLoop, kCFRunLoopDefaultMode) { spinTheCPU(for: .milliseconds(5)) }
-                    trackMovement(for: .milliseconds(700), on: loop, isTimerDue: false)
+                    trackMovement(for: .seconds(2), on: loop, isTimerDue: false)
                 }
             }
         },

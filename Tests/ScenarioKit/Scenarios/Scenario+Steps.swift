@@ -81,7 +81,7 @@ extension Scenario {
         },
         .stalling(
             "idle-work-goes-on", "work before a wait of the loop goes on, although input has come", times: 3,
-            .main(.observer, in: "spinTheCPU(for:)", cause: "cpu")
+            .main(.observer, in: "spinTheCPU(for:)", cause: "cpu").delaying(items: 1)
         ) { context in
             await DrivenLoop.main.observer(of: .beforeWaiting) {
                 DispatchQueue.main.async {}

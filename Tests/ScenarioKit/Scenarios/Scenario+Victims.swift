@@ -43,6 +43,24 @@ extension Scenario {
             }
         },
         .stalling(
+            "victims-queued-before", "a block that is drained with three others submits two and sleeps", times: 2,
+            .main(.mainQueue, in: "sleepTooLong(for:)").delaying(items: 2)
+        ) { context in
+            await withCheckedContinuation { continuation in
+                Source0 { source in
+                    source.invalidate()
+                    for _ in 0..<3 { DispatchQueue.main.async {} }
+                    DispatchQueue.main.async {
+                        let duration = DrivenLoop.time {
+                            for _ in 0..<2 { DispatchQueue.main.async {} }
+                            sleepTooLong(for: context.stall)
+                        }
+                        continuation.resume(returning: duration)
+                    }
+                }.signal()
+            }
+        },
+        .stalling(
             "victims-later-turn", "a source0 sleeps while another one is signaled, which computes for 30 ms", times: 2,
             .main(.source0, in: "sleepTooLong(for:)").delaying(later: 30)
         ) { context in
