@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Builds StallWatch with the Swift of Debian's unstable release, runs the scenarios and the unit tests, and prints a row for
-# docs/Support.md.
+# Builds StallWatch with the Swift of Debian's unstable release, runs the scenarios and the unit tests, compares the
+# order of the run loop with docs/RunLoop.md, and prints a row for docs/Support.md.
 #
 #   Tests/Programs/debian-swift.sh [scenario options...]
 #
@@ -77,7 +77,12 @@ scenarios() {
     fi
 }
 
-if build dynamic --product stallwatch-scenarios; then scenarios dynamic "$@"; fi
+if build dynamic --product stallwatch-scenarios; then
+    scenarios dynamic "$@"
+    run 60 /StallWatch/.build-dynamic/debug/stallwatch-scenarios order |
+        diff <(sed -n '/begin of the table/,/end of the table/{//!p}' docs/RunLoop.md) - ||
+        fail 'the run loop has another order than docs/RunLoop.md shows'
+fi
 if build static --product stallwatch-scenarios --static-swift-stdlib; then scenarios static "$@"; fi
 for name in dynamic-lld static-lld; do
     options=(--product stallwatch-scenarios -Xswiftc -use-ld=lld)
