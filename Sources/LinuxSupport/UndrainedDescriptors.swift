@@ -29,7 +29,7 @@ package struct UndrainedDescriptors {
     /// In microseconds: without it, 1 of 1,000 to 7,000 readings shows an armed entry, as each locks the instance.
     private static let pause: UInt32 = 20
     /// The longest time on a CPU for one look, in nanoseconds: a program may have many instances with many entries.
-    private static let longestLook: UInt64 = 10_000_000
+    private static let longestLook: UInt64 = 50_000_000
 
     private var instances: [Int32] = []
     private var candidates: [Int32: Candidate] = [:]
