@@ -16,7 +16,7 @@ extension LoopSupervisor {
     }
 
     mutating func checkEarly(_ early: StallDetector.EarlyTurn, _ poll: LoopPoll) {
-        guard case .thread(let thread) = poll.target, toolWait?.turn != early.turnBegan || toolWait?.runs == nil else {
+        guard case .thread(let thread) = poll.target, toolWait?.turn != early.turnBegan || toolWait?.reading == nil else {
             return
         }
         beginSamples(from: early.start)

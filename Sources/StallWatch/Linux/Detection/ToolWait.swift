@@ -39,8 +39,8 @@ enum ToolWait {
     struct Look {
         /// When the turn began, in monotonic nanoseconds, which identifies it.
         let turn: UInt64
-        /// How often the thread had run; `nil` once the turn counts, because it has gone on, or something waits for it.
-        var runs: UInt64?
+        /// The thread in the wait; `nil` once the turn counts, because it has gone on, or something waits for it.
+        var reading: ThreadReading?
         /// The last time at which it was no stall, in monotonic nanoseconds.
         var time: UInt64
         var count = 1
@@ -55,14 +55,16 @@ extension LoopSupervisor {
     ///
     /// What the thread does now, and what waits for it now, counts from here.
     mutating func followToolWait(_ stall: StallDetector.Stall, _ poll: LoopPoll, at time: UInt64) -> Bool {
-        guard let wait = toolWait, wait.turn == stall.turnBegan, let runs = wait.runs,
+        guard let wait = toolWait, wait.turn == stall.turnBegan, let before = wait.reading,
             case .thread(let thread) = poll.target
         else { return false }
-        if diagnostician.read(thread)?.runs == runs, !isNeeded(since: stall.start, at: time) {
+        if let now = diagnostician.read(thread), !now.isRunnable, !now.hasRun(since: before),
+            !isNeeded(since: stall.start, at: time)
+        {
             toolWait?.time = time
             toolWait?.count += 1
         } else {
-            toolWait?.runs = nil
+            toolWait?.reading = nil
         }
         return true
     }
@@ -83,7 +85,7 @@ extension LoopSupervisor {
         else { return false }
         suppress(.noTaskWaited)
         let count = toolWait.flatMap { $0.turn == stall.turnBegan ? $0.count : nil } ?? 0
-        toolWait = ToolWait.Look(turn: stall.turnBegan, runs: reading.runs, time: time, count: count + 1)
+        toolWait = ToolWait.Look(turn: stall.turnBegan, reading: reading, time: time, count: count + 1)
         return true
     }
 
