@@ -16,8 +16,11 @@ extension LoopSupervisor {
     }
 
     mutating func checkEarly(_ early: StallDetector.EarlyTurn, _ poll: LoopPoll) {
-        guard case .thread(let thread) = poll.target, toolWait?.turn != early.turnBegan || toolWait?.reading == nil else {
-            return
+        guard case .thread(let thread) = poll.target else { return }
+        if let wait = toolWait, wait.turn == early.turnBegan, let before = wait.reading {
+            guard let now = diagnostician.read(thread), now.isRunnable || now.hasRun(since: before) else { return }
+            toolWait?.reading = nil
+            return detector.measureAnew(from: context.now())
         }
         beginSamples(from: early.start)
         guard resolvePending() else { return }

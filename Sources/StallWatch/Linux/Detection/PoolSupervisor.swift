@@ -206,9 +206,9 @@ private struct PinnedThread {
     /// Takes the first sample; returns `false` if the wait is what the process is for.
     mutating func begin(_ context: WatchdogContext) -> Bool {
         inspect(context, isFirst: true)
-        guard let stack = try? log.samples.last?.stack.get() else { return true }
+        let frames = (try? log.samples.last?.stack.get())?.frames ?? []
         return !ToolWait.isExpected(
-            of: seen.sighting.task, in: log.observations.last?.activity.call, stack.frames, context)
+            of: seen.sighting.task, in: log.observations.last?.activity.call, frames, context)
     }
 
     mutating func check(_ context: WatchdogContext, whileRunning isRunning: () -> Bool) {

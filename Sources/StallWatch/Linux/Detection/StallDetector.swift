@@ -84,7 +84,11 @@ struct StallDetector {
     }
 
     mutating func measureAnew(from now: UInt64) {
-        if let stall { state = .remeasured(turnBegan: stall.turnBegan, from: now) }
+        switch state {
+        case .stalled(let stall): state = .remeasured(turnBegan: stall.turnBegan, from: now)
+        case .early(let early): state = .remeasured(turnBegan: early.turnBegan, from: now)
+        default: break
+        }
     }
 
     mutating func abandon() {

@@ -43,10 +43,11 @@ enum ToolWait {
         var reading: ThreadReading?
         /// The last time at which it was no stall, in monotonic nanoseconds.
         var time: UInt64
-        var count = 1
+        /// When it was last known what waits, or the wait was first met.
+        var knownAt: UInt64
 
-        /// The number of looks at which what waits may be unknown, as while the monitor prepares.
-        static let mostUnknown = 8
+        /// For how long what is not known counts as nothing, as while the monitor prepares, in nanoseconds: 10 s.
+        static let longestUnknown: UInt64 = 10_000_000_000
     }
 }
 
@@ -59,10 +60,9 @@ extension LoopSupervisor {
             case .thread(let thread) = poll.target
         else { return false }
         if let now = diagnostician.read(thread), !now.isRunnable, !now.hasRun(since: before),
-            !isNeeded(since: stall.start, at: time)
+            !isNeeded(in: stall, at: time)
         {
             toolWait?.time = time
-            toolWait?.count += 1
         } else {
             toolWait?.reading = nil
         }
@@ -76,22 +76,29 @@ extension LoopSupervisor {
         guard victimReader.readsMainQueue, case .thread(let thread) = poll.target, let stack = inspection.stack,
             let task = stack.context?.task?.id, task == ToolWait.mainTask,
             let reading = inspection.reading ?? diagnostician.read(thread, after: stack),
-            ToolWait.isExpected(of: task, in: reading.activity.call, stack.frames, context)
+            case let call = diagnostician.call(of: reading, stack),
+            ToolWait.isExpected(of: task, in: call, stack.frames, context)
         else { return false }
-        let isOfPoll = reading.activity.call.map { StallReport.loopWaits.contains($0.name) } ?? false
+        let isOfPoll = call.map { StallReport.loopWaits.contains($0.name) } ?? false
         // The run of `Process.waitUntilExit()` is its own.
         guard isOfPoll || !stack.frames.contains(where: { loop.source.runFunction.contains($0.address) }),
-            !isNeeded(since: stall.start, at: time)
+            !isNeeded(in: stall, at: time)
         else { return false }
         suppress(.noTaskWaited)
-        let count = toolWait.flatMap { $0.turn == stall.turnBegan ? $0.count : nil } ?? 0
-        toolWait = ToolWait.Look(turn: stall.turnBegan, reading: reading, time: time, count: count + 1)
+        let knownAt = toolWait.flatMap { $0.turn == stall.turnBegan ? $0.knownAt : nil } ?? time
+        toolWait = ToolWait.Look(turn: stall.turnBegan, reading: reading, time: time, knownAt: knownAt)
         return true
     }
 
-    private func isNeeded(since start: UInt64, at time: UInt64) -> Bool {
-        let count = toolWait?.count ?? 0
-        return victimReader.look(at: time, context.operations(start, time)).hasVictims
-            ?? (count >= ToolWait.Look.mostUnknown)
+    /// Whether something waits for the loop; what is not known counts as nothing for some time.
+    ///
+    /// Between runs of the loop its timers count as none.
+    private mutating func isNeeded(in stall: StallDetector.Stall, at time: UInt64) -> Bool {
+        let isSameTurn = toolWait?.turn == stall.turnBegan
+        guard let known = victimReader.look(at: time, context.operations(stall.start, time)).hasVictims else {
+            return isSameTurn && toolWait.map { time - min($0.knownAt, time) > ToolWait.Look.longestUnknown } ?? false
+        }
+        if isSameTurn { toolWait?.knownAt = time }
+        return known
     }
 }

@@ -199,20 +199,15 @@ struct StallDiagnostician {
             waitChannel: reading.waitChannel
         )
         if let stack { observation.shown = stack.isComplete ? .all : .part }
-        if !reading.showsSystemCall, let call = stack.flatMap(SystemCall.init(ofStopped:)) {
-            observation.activity = .waiting(call.original(waitChannel: reading.waitChannel))
-        }
-        guard var call = observation.activity.call else {
+        let known = call(of: reading, stack)
+        if let known { observation.activity = .waiting(known) }
+        guard let call = known else {
             if reading.activity == .faulting {
                 observation.kernelStack = probe?.kernelStack()
             } else if let stack {
                 explain(&observation, by: stack)
             }
             return observation
-        }
-        if call.isRestarted, let stack {
-            call = call.original(frames: threads.names(of: stack))
-            observation.activity = .waiting(call)
         }
         observation.call = threads.asked.describe(call, of: thread)
         observation.kernelStack = probe?.kernelStack()
@@ -232,6 +227,16 @@ struct StallDiagnostician {
             observation.question = question
         }
         return observation
+    }
+
+    /// Returns the call that a thread waits in: the kernel may not show it, or as restarted, where its stack tells.
+    func call(of reading: ThreadReading, _ stack: CapturedStack?) -> SystemCall? {
+        var call = reading.activity.call
+        if !reading.showsSystemCall, let stopped = stack.flatMap(SystemCall.init(ofStopped:)) {
+            call = stopped.original(waitChannel: reading.waitChannel)
+        }
+        guard let restarted = call, restarted.isRestarted, let stack else { return call }
+        return restarted.original(frames: threads.names(of: stack))
     }
 
     /// Returns the time of the earliest reading of the same wait.
