@@ -57,7 +57,7 @@ final class WatchdogContext {
         mayStop: Bool = true, mayWait: Bool = true
     ) -> StallRecord.Sample {
         // Many loops that cannot be stopped would delay the watchdog for seconds.
-        let mayStop = mayStop && threads.hasTime
+        let mayStop = mayStop && threads.mayStopLoop
         var sample = StallRecord.Sample(age: age, isValid: false, stack: .failure(.notTried))
         sample.wasStopPermitted = mayStop
         switch target {

@@ -177,6 +177,8 @@ final class ProcessThreads {
     let asked = AskedCalls()
     /// The time that is left for captures in this pass of the watchdog, in nanoseconds.
     private var timeLeft = UInt64.max
+    /// The same for the threads of loops: one that does not stop takes none from those that its report names.
+    private var timeLeftForLoops = UInt64.max
     /// As read first in this pass; `nil` before.
     private var readyThreads: ReadyThreads?
     /// The list of mappings as last read, up to 1 MiB, which each lock in shared memory asks for; `nil` before.
@@ -204,15 +206,17 @@ final class ProcessThreads {
     }
 
     /// Begins a pass of the watchdog, for which the time of captures is limited.
-    func beginPass(within limit: UInt64 = ProcessThreads.longestLook) { (timeLeft, readyThreads) = (limit, nil) }
+    func beginPass(within limit: UInt64 = ProcessThreads.longestLook) {
+        (timeLeft, timeLeftForLoops, readyThreads) = (limit, limit, nil)
+    }
 
-    /// Whether there is time for another capture in this pass.
-    var hasTime: Bool { timeLeft > 0 }
+    /// Whether another loop's thread may be stopped in this pass.
+    var mayStopLoop: Bool { timeLeftForLoops > 0 }
 
-    /// Makes a capture, whose time counts for this pass.
+    /// Makes a capture of a loop's thread, whose time counts for this pass.
     func measure(_ capture: () throws(CaptureFailure) -> CapturedStack) -> Result<CapturedStack, CaptureFailure> {
         let began = monotonicNow()
-        defer { timeLeft -= min(monotonicNow() - began, timeLeft) }
+        defer { timeLeftForLoops -= min(monotonicNow() - began, timeLeftForLoops) }
         return Result { () throws(CaptureFailure) in try capture() }
     }
 
@@ -237,11 +241,11 @@ final class ProcessThreads {
     /// Returns whether other processes may have the memory at an address, too; `true` if that cannot be read.
     func sharesMemory(at address: UInt64) -> Bool {
         let now = monotonicNow()
-        if now &- (maps?.readAt ?? 0) >= Self.longestMapsAge {
-            maps = readSmallFile("/proc/self/maps", limit: maximumMaps).map { (text: $0, readAt: now) }
+        if let maps, now &- maps.readAt < Self.longestMapsAge, let known = MemoryMapping(of: address, in: maps.text) {
+            return known.isShared
         }
-        guard let text = maps?.text else { return true }
-        return MemoryMapping(of: address, in: text)?.isShared ?? true
+        maps = readSmallFile("/proc/self/maps", limit: maximumMaps).map { (text: $0, readAt: now) }
+        return maps.flatMap { MemoryMapping(of: address, in: $0.text) }?.isShared ?? true
     }
 
     /// Returns the kind of cause that the thread's activity means; `nil` if it has ended or does not show its wait.
@@ -258,8 +262,10 @@ final class ProcessThreads {
     }
 
     func capture(_ thread: Int32, mayStop: Bool = true) -> Result<CapturedStack, CaptureFailure> {
-        guard hasTime else { return .failure(.outOfTime) }
-        return measure { () throws(CaptureFailure) in
+        guard timeLeft > 0 else { return .failure(.outOfTime) }
+        let began = monotonicNow()
+        defer { timeLeft -= min(monotonicNow() - began, timeLeft) }
+        return Result { () throws(CaptureFailure) in
             // What its call asks for, before a stop.
             if mayStop { read(thread) }
             return try capturer.capture(thread: thread, mayStop: mayStop)
