@@ -50,8 +50,8 @@ package struct UndrainedDescriptors {
     /// Reads all descriptors once; takes some 20 ms, most of it asleep, if there is a candidate.
     package mutating func update() {
         updates += 1
-        if updates == 1 { findCandidates() }
         let begun = threadTimeNow()
+        if updates == 1 { findCandidates() }
         for _ in 0..<Self.readings {
             guard threadTimeNow() &- begun < Self.longestLook else { break }
             for (descriptor, candidate) in candidates {

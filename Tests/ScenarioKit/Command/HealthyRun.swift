@@ -18,13 +18,11 @@ struct HealthyRun {
         let inbox = ReportInbox()
         for monitor in [monitor, fedMonitor] { await inbox.open(monitor.makeReports()) }
 
-        // Computes for a frame between the turns of its loop, as games do, and now and then for eight.
+        // Computes for a frame between the turns of its loop, as games do.
         let game = await LoopThread.start("game") { thread in
-            var frame = 0
             while !thread.isStopping {
                 CFRunLoopRunInMode(kCFRunLoopDefaultMode, 0, true)
-                frame += 1
-                spinTheCPU(for: .microseconds(frame % 100 == 0 ? 8 * 16_600 : 16_600))
+                spinTheCPU(for: .microseconds(16_600))
             }
         }
         let fed = await LoopThread.start("fed", LoopThread.runOnce)
@@ -37,7 +35,7 @@ struct HealthyRun {
         let nested = await LoopThread.start("nested", LoopThread.runOnce)
         let dialog = await LoopThread.start("dialog", LoopThread.runOnce)
         let timers = [
-            // Due in each long gap.
+            // Due in a gap, often.
             BusyTimer(on: game.driven, every: 0.05),
             turnOften(busy.driven),
             BusyTimer(on: nested.driven, every: 0.01) { spinTheCPU(for: .microseconds(300)) },

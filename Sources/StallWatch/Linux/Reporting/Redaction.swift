@@ -49,7 +49,10 @@ final class Redaction: Sendable {
                 list.redact(with: &edited, body)
                 return Redacted(report: edited, tasks: list)
             }
-            return last?.value(until: min(deadline, monotonicNow() &+ timeLimit))
+            guard let redacted = last?.value(until: min(deadline, monotonicNow() &+ timeLimit)) else { return nil }
+            // A list of tasks is large.
+            last = nil
+            return redacted
         }
     }
 }
