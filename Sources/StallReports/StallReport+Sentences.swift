@@ -238,7 +238,8 @@ private struct CauseNames {
     private(set) var awaitsIterations = false
     /// The app's function in which each owner of the lock is, with its line.
     private var owners: [String?] = []
-    private var loop: StallReport.LoopDescription?
+    /// The name of each owner's thread.
+    private var threads: [String] = []
 
     /// A sentence of its own where a signal handler did it.
     private(set) var handler = ""
@@ -255,7 +256,7 @@ private struct CauseNames {
     init(_ report: StallReport) {
         let holders = report.cause?.lock?.owners ?? []
         owners = holders.map { report.place(of: $0) }
-        loop = report.loop
+        threads = holders.map { report.name(of: $0.thread, stack: $0.stack) }
         idle = Set(holders.indices.filter { report.isIdle(holders[$0]) })
         let frames = report.framesOfWait
         let functions = frames.compactMap(\.plainName)
@@ -317,8 +318,8 @@ private struct CauseNames {
     /// A lock's owner: `thread 4711 "worker" in save() (Store.swift:12)`.
     func owner(_ index: Int, of lock: StallReport.Lock) -> String {
         let place = owners.indices.contains(index) ? owners[index] : nil
-        let thread = lock.owners[index].thread
-        return (loop?.name(of: thread) ?? thread.inWords) + (place.map { " in \($0)" } ?? "")
+        let thread = threads.indices.contains(index) ? threads[index] : lock.owners[index].thread.inWords
+        return thread + (place.map { " in \($0)" } ?? "")
     }
 }
 

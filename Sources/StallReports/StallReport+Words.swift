@@ -320,9 +320,27 @@ extension StallReport.ThreadDescription {
     ]
 }
 
-extension StallReport.LoopDescription {
-    /// The loop's label if the thread runs it; else the thread's id and name.
-    package func name(of thread: StallReport.ThreadDescription) -> String {
-        thread.id == self.thread?.id ? label : thread.inWords
+extension StallReport {
+    /// The loop's label if the thread runs it; else its words.
+    package func name(of thread: ThreadDescription, stack: Int?) -> String {
+        thread.id == loop.thread?.id ? loop.label : words(for: thread, stack: stack)
+    }
+
+    /// The thread's id with its name or, of one that runs tasks as its stack shows, the task pool.
+    func words(for thread: ThreadDescription, stack: Int?) -> String {
+        guard let name = thread.name, ThreadDescription.workers.contains(name), let stack,
+            stacks.indices.contains(stack), provenFrames(ofStack: stack).areOfTaskPool
+        else { return thread.inWords }
+        return "thread \(thread.id) of the task pool"
+    }
+}
+
+extension [StallReport.Frame] {
+    /// Whether libdispatch has called a Swift task's job itself: not a serial queue, and no executor of the app's.
+    fileprivate var areOfTaskPool: Bool {
+        guard let job = lastIndex(where: { $0.symbol == "swift_job_run" }), job + 1 < count,
+            self[job + 1].symbol == "_dispatch_continuation_pop"
+        else { return false }
+        return !self[job...].contains { $0.symbol?.hasPrefix("_dispatch_lane_") == true }
     }
 }

@@ -199,7 +199,7 @@ package struct TaskGraph {
     /// `thread 91 "worker", which waits in read(2) of data.bin`.
     private func doing(_ thread: Int32) -> String {
         guard let known = threads[thread] else { return "thread \(thread)" }
-        let words = "\(known.thread.inWords), which \(known.activity)"
+        let words = "\(report.words(for: known.thread, stack: known.stack)), which \(known.activity)"
         guard let owner = known.lock?.owners.first.flatMap({ threads[$0.thread.id] }) else { return words }
         return "\(words); that thread \(owner.activity)"
     }

@@ -158,6 +158,25 @@ import Testing
         #expect(StallReport.ThreadDescription(id: 4).inWords == "thread 4")
     }
 
+    @Test func `a thread that runs tasks is one of the task pool`() throws {
+        var report = try StallReport.literal()
+        func words(_ symbols: [String]) -> String {
+            report.frames = symbols.map { name in
+                .init(offset: "0x1", function: name, symbol: name, isInApp: false, kind: .code)
+            }
+            report.stacks = [Array(symbols.indices)]
+            return report.name(of: .init(id: 4, name: "oot.default-qos"), stack: 0)
+        }
+        let outer = ["_dispatch_worker_thread", "start_thread"]
+        #expect(words(["swift_job_run", "_dispatch_continuation_pop"] + outer) == "thread 4 of the task pool")
+        // A serial queue that is an actor's executor, and a job that the app runs on a queue.
+        let others = [["_dispatch_continuation_pop", "_dispatch_lane_serial_drain"], ["runSynchronously(on:)"]]
+        for other in others {
+            #expect(words(["swift_job_run"] + other + outer) == "thread 4 of a dispatch queue")
+        }
+        #expect(report.name(of: .init(id: 4, name: "worker"), stack: 0) == "thread 4 \"worker\"")
+    }
+
     @Test func `an owner that computed is not said to wait in a short call`() {
         var computing = owner(2, "saver")
         computing.systemCall = .init(number: 1, name: "write", target: "pipe:[5]")

@@ -207,6 +207,6 @@ struct ReportView {
         let doing = isMeasured ? ", which \(owner.doing)" : call
         let address = owner.waitsForAddress.map { " at \($0)" } ?? ""
         let wait = owner.waitsFor.map { ", and waits for \($0.named(owner.waitsForLabel))\(address)" } ?? ""
-        return report.loop.name(of: owner.thread) + doing + wait
+        return report.name(of: owner.thread, stack: owner.stack) + doing + wait
     }
 }
