@@ -151,19 +151,8 @@ struct AdviceFacts {
         }
     }
 
-    /// The app's innermost function of these frames with its line, and its first caller of another type: a method may be that
-    /// of a lock's wrapper.
-    func way(_ frames: some Sequence<StallReport.Frame>) -> String? {
-        let own = frames.filter { $0.isInApp && $0.isWritten && $0.function != nil }
-        guard let first = own.first, let place = first.place else { return nil }
-        guard let type = first.typeName, let caller = own.first(where: { $0.typeName != type })?.place else {
-            return place
-        }
-        return "\(place), called by \(caller)"
-    }
-
-    /// The culprit in the same words.
-    var culpritsWay: String? { way(frames.drop { $0.function != report.culprit?.function }) ?? culprit }
+    /// The culprit, and its caller if it may be a lock's wrapper.
+    var culpritsWay: String? { frames.drop { $0.function != report.culprit?.function }.way ?? culprit }
 
     var isOfPool: Bool {
         report.kind == .pinned || [.cooperativePool, .globalQueue, .threadPool].contains(report.loop.kind)
@@ -249,16 +238,6 @@ extension [StallReport.Frame] {
                     frame.function?.contains(name) == true
                 }
         }
-    }
-}
-
-extension StallReport.Frame {
-    /// The type of a method: `Store` of `Store.save(_:)`; `nil` of a function and a closure.
-    fileprivate var typeName: Substring? {
-        guard let name = function?.prefix(while: { $0 != "(" }), !name.contains(" "),
-            let dot = name.lastIndex(of: ".")
-        else { return nil }
-        return name[..<dot]
     }
 }
 

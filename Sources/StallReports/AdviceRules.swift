@@ -93,7 +93,7 @@ extension AdviceRule {
             guard facts.cause.kind == .deadlock, let lock = facts.cause.lock, lock.isDeadlock, lock.owners.count == 2,
                 lock.owners[1].thread.id == facts.report.loop.thread?.id,
                 let here = facts.culpritsWay, let other = lock.owners[0].stack,
-                let there = facts.way(facts.report.provenFrames(ofStack: other)), here != there,
+                let there = facts.report.provenFrames(ofStack: other).way, here != there,
                 mutexes.contains(lock.kind), lock.owners[0].waitsFor.map(mutexes.contains) == true
             else { return nil }
             return "Take the two locks in the same order in both places: \(here) holds one and waits for the other, "
@@ -225,7 +225,9 @@ extension AdviceRule {
             guard facts.cause.kind == .lock, [.once, .dispatchOnce].contains(facts.cause.lock?.kind),
                 let place = facts.culprit
             else { return nil }
-            let work = facts.lastOwner.map { "the initializer in \($0.place)" } ?? "the initializer"
+            let stack = facts.cause.lock?.owners.first?.stack.map(facts.report.provenFrames)
+            let work =
+                stack?.initializer ?? facts.lastOwner.map { "the initializer in \($0.place)" } ?? "the initializer"
             return "Run \(work) early and off the loop, before \(place) needs its value."
         },
         // Silent for a thread that is waited for by a semaphore.

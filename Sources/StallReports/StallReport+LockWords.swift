@@ -55,6 +55,96 @@ extension StallReport.LockOwner {
     }
 }
 
+// What shows why the owner of a lock has it.
+extension StallReport {
+    /// The app's innermost function on the stack of an owner of the cause's lock with its line, and what called it if that shows
+    /// why the thread has the lock: `sleep() (Work.swift:3), called by the initializer of Cache.shared`; `nil` if unknown.
+    func place(ofOwner index: Int) -> String? {
+        guard let cause, let lock = cause.lock, lock.owners.indices.contains(index),
+            let inner = place(of: lock.owners[index]), let stack = lock.owners[index].stack
+        else { return nil }
+        let owner = lock.owners[index]
+        let frames = provenFrames(ofStack: stack)
+        switch index == 0 ? lock.kind : lock.owners[index - 1].waitsFor {
+        case .once?, .dispatchOnce?:
+            return inner + (frames.initializer.map { ", called by \($0)" } ?? "")
+        case .dynamicLinker?: return inner + (linkerCall(in: frames) ?? "")
+        default:
+            // The last one is the stalled thread, or an owner that comes before, too.
+            let same = lock.owners.first { $0.thread.id == owner.thread.id && $0.waitsFor != nil }
+            let awaited = same?.waitsFor ?? lock.kind
+            let waitsForMutex = cause.kind == .deadlock && AdviceRule.mutexes.contains(awaited)
+            return waitsForMutex ? frames.way ?? inner : inner
+        }
+    }
+
+    /// `, called by dlopen, which runs an initializer of libplugin.so`; `nil` if no call of the linker is on the stack.
+    private func linkerCall(in frames: [Frame]) -> String? {
+        guard let index = frames.firstIndex(where: { $0.linkerCall != nil }), let call = frames[index].linkerCall
+        else { return nil }
+        guard let own = frames.firstIndex(where: \.isPlaceOfApp), own < index else { return ", in \(call)" }
+        let names = frames[..<index].map { frame in
+            frame.image.flatMap { images.indices.contains($0) ? images[$0].name : nil } ?? ""
+        }
+        if call == "dlopen", let linker = names.firstIndex(where: { $0.hasPrefix("ld-") }), linker > own {
+            return ", called by dlopen, which runs an initializer of \(names[linker - 1])"
+        }
+        let caller = frames[index...].first(where: \.isPlaceOfApp)?.place
+        return ", called by \(call)" + (caller.map { ", called by \($0)" } ?? "")
+    }
+}
+
+extension StallReport.Frame {
+    /// The function that keeps the dynamic linker's lock while it calls the app, if the frame is one.
+    fileprivate var linkerCall: String? { ["dl_iterate_phdr", "dlopen", "dlclose"].first(where: isOfC) }
+
+    /// Whether it is a library's function that runs an initialization once, such as `swift_once`.
+    fileprivate var runsOnce: Bool {
+        guard !isInApp, let symbol else { return false }
+        return ["swift_once", "once_slow", "dispatch_once", "pthread_once"].contains { symbol.contains($0) }
+    }
+
+    /// The type of a method: `Store` of `Store.save(_:)`; `nil` of a function and a closure.
+    fileprivate var typeName: Substring? {
+        guard let name = function?.prefix(while: { $0 != "(" }), !name.contains(" "),
+            let dot = name.lastIndex(of: ".")
+        else { return nil }
+        return name[..<dot]
+    }
+}
+
+extension Sequence<StallReport.Frame> {
+    /// The app's innermost function of these frames with its line, and its first caller of another type: a method may be that
+    /// of a lock's wrapper.
+    var way: String? {
+        let own = filter(\.isPlaceOfApp)
+        guard let first = own.first, let place = first.place else { return nil }
+        guard let type = first.typeName, let caller = own.first(where: { $0.typeName != type })?.place else {
+            return place
+        }
+        return "\(place), called by \(caller)"
+    }
+}
+
+extension [StallReport.Frame] {
+    /// What a one-time initialization on the stack runs: `the initializer of Cache.shared`, or its outermost function with
+    /// the line.
+    ///
+    /// `nil` if no initialization is known, if there are several, or if the app's innermost function is the initializer.
+    var initializer: String? {
+        guard let first = firstIndex(where: \.runsOnce), let last = lastIndex(where: \.runsOnce),
+            !self[first...last].contains(where: \.isInApp)
+        else { return nil }
+        let own = self[..<first].filter(\.isPlaceOfApp)
+        guard let inner = own.first, let outer = own.last else { return nil }
+        let suffix = ".unsafeMutableAddressor"
+        if last + 1 < count, let accessor = self[last + 1].function, accessor.hasSuffix(suffix) {
+            return "the initializer of \(accessor.dropLast(suffix.count))"
+        }
+        return outer == inner ? nil : outer.place
+    }
+}
+
 extension StallReport.Lock {
     /// The owners in the cycle that the last one closes: all of them, if the last one is the stalled thread.
     ///

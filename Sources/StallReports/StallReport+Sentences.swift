@@ -255,7 +255,7 @@ private struct CauseNames {
 
     init(_ report: StallReport) {
         let holders = report.cause?.lock?.owners ?? []
-        owners = holders.map { report.place(of: $0) }
+        owners = holders.indices.map { report.place(ofOwner: $0) }
         threads = holders.map { report.name(of: $0.thread, stack: $0.stack) }
         idle = Set(holders.indices.filter { report.isIdle(holders[$0]) })
         let frames = report.framesOfWait

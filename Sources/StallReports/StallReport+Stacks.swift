@@ -247,7 +247,7 @@ extension StallReport.Frame {
     }
 
     /// Whether it is the C function of that name: libraries also have it under names that begin with underscores.
-    fileprivate func isOfC(_ name: String) -> Bool { plainName.map { $0.drop { $0 == "_" } == name } ?? false }
+    func isOfC(_ name: String) -> Bool { plainName.map { $0.drop { $0 == "_" } == name } ?? false }
 
     var isPlaceOfApp: Bool { isInApp && function != nil && isWritten }
 

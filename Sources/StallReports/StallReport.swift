@@ -261,9 +261,9 @@ extension StallReport {
     /// The place that held the lock, if its owner is to blame for the wait: the app's function at the end of the chain.
     package var heldUpBy: String? {
         guard let cause, cause.kind == .lock, cause.confidence != .possible, cause.describesMost,
-            let owner = cause.lock?.owners.last, owner.waitsFor == nil
+            let owners = cause.lock?.owners, let owner = owners.last, owner.waitsFor == nil
         else { return nil }
-        return place(of: owner)
+        return place(ofOwner: owners.count - 1)
     }
 
     /// The word of the cause; of a loop that was saturated, spun, let a mode wait or was not run, that of its kind.

@@ -306,6 +306,88 @@ import Testing
                 + "which waits for the mutex held by main.")
     }
 
+    /// A report of a lock whose owner, thread 2, is in `writeWAL()`, called by these functions: `libc.so.6!dlopen`.
+    private func report(
+        _ kind: StallReport.CauseKind, _ lock: StallReport.LockKind, outer: [String],
+        waitsFor: StallReport.LockKind? = nil
+    ) throws -> StallReport {
+        var owner = StallReport.LockOwner(thread: .init(id: 2, name: "writer"), stack: 1, isRunning: waitsFor == nil)
+        owner.waitsFor = waitsFor
+        let stalled = StallReport.LockOwner(thread: .init(id: 4_700), isRunning: false)
+        let owners = waitsFor == nil ? [owner] : [owner, stalled]
+        var report = try report(
+            cause(
+                kind, onCPU: 0, blocked: 500,
+                lock: .init(kind: lock, function: "wait", isDeadlock: kind == .deadlock, owners: owners)))
+        let before = report
+        for (index, name) in outer.enumerated() {
+            let parts = name.split(separator: "!").map(String.init)
+            var frame = StallReport.Frame(
+                offset: .init(UInt64(100 + index)), function: parts.last, symbol: parts.last, isInApp: parts.count == 1,
+                kind: .code)
+            if parts.count > 1 {
+                frame.image = report.images.count
+                report.images.append(.init(name: parts[0], path: "/\(parts[0])", baseAddress: "0x0"))
+            }
+            if name.hasSuffix("Addressor") { frame.compilerGenerated = .accessor }
+            report.stacks[1].append(report.frames.count)
+            report.frames.append(frame)
+        }
+        report.nameCause(since: before)
+        return report
+    }
+
+    @Test(
+        arguments: [
+            (
+                ["fill()", "libswiftCore.so!swift_once", "Cache.shared.unsafeMutableAddressor", "use()"],
+                ", called by the initializer of Cache.shared"
+            ),
+            (
+                ["fill()", "libdispatch.so!_dispatch_once_callout", "libdispatch.so!dispatch_once_f"],
+                ", called by fill()"
+            ),
+            // The function is the initializer itself.
+            (["libc.so.6!pthread_once", "use()"], ""),
+            // Which of the two is waited for is not known.
+            (["libc.so.6!pthread_once", "fill()", "libswiftCore.so!swift_once", "use()"], ""),
+        ] as [([String], String)])
+    func `an initializer is named whose function waits`(outer: [String], words: String) throws {
+        let report = try report(.lock, .once, outer: outer)
+        #expect(report.heldUpBy == "writeWAL() (WAL.swift:7)\(words)")
+        #expect(report.cause?.summary.contains("in writeWAL() (WAL.swift:7)\(words), which is running") == true)
+        if words.contains("Cache") {
+            #expect(report.advice?.text.hasPrefix("Run the initializer of Cache.shared early") == true)
+        }
+    }
+
+    @Test(
+        arguments: [
+            (["libc.so.6!__dl_iterate_phdr", "list()"], ", called by dl_iterate_phdr, called by list()"),
+            (
+                ["libplugin.so!init", "ld-linux-x86-64.so.2!call_init", "libc.so.6!dlopen@@GLIBC_2.34", "load()"],
+                ", called by dlopen, which runs an initializer of libplugin.so"
+            ),
+            (["load()"], ""),
+        ] as [([String], String)])
+    func `the call that keeps the linker's lock is named`(outer: [String], words: String) throws {
+        let summary = try report(.lock, .dynamicLinker, outer: outer).cause?.summary
+        #expect(summary?.contains("in writeWAL() (WAL.swift:7)\(words), which is running") == true, "\(summary ?? "")")
+    }
+
+    @Test func `the caller of a lock's wrapper is named in a deadlock`() throws {
+        var report = try report(.deadlock, .pthreadMutex, outer: ["Store.save()"], waitsFor: .pthreadMutex)
+        #expect(report.cause?.summary.contains("in writeWAL() (WAL.swift:7), which waits") == true)
+        let before = report
+        let inner = report.stacks[1][0]
+        report.frames[inner].function = "Lock.acquire()"
+        report.nameCause(since: before)
+        #expect(
+            report.cause?.summary
+                == "Waits in a cycle for the mutex held by thread 2 \"writer\" in Lock.acquire() (WAL.swift:7), called by "
+                + "Store.save(), which waits for the mutex held by main.")
+    }
+
     @Test func `where it waited is named beside another cause`() throws {
         let ready = "Ready to run but without a CPU for 0 of "
         let others = "other threads used the CPUs (whose is not known)"
