@@ -27,7 +27,8 @@ extension StallReport {
         for rule in AdviceRule.rules(for: facts) {
             guard let text = rule.text(facts) else { continue }
             return Advice(
-                rule: rule.id, text: (loop.isOfGLib ? text.inGLibsWords : text).withoutControls, page: rule.page)
+                rule: rule.id, text: (loop.isOfGLib ? text.inGLibsWords : text).withoutControls,
+                page: rule.page(for: loop.kind))
         }
         return nil
     }
@@ -66,10 +67,18 @@ package struct AdviceRule: Sendable {
     package var id: String
     /// The name of its page in docs/causes, without the suffix.
     var topic: String
+    /// The same for the threads of a global queue; `nil` if it is no other one.
+    var globalQueueTopic: String?
     /// The sentence; `nil` if the rule does not apply.
     var text: @Sendable (AdviceFacts) -> String?
 
-    package var page: String { "docs/causes/\(topic).md" }
+    package var page: String { Self.page(topic) }
+
+    func page(for loop: StallReport.LoopKind) -> String {
+        Self.page(loop == .globalQueue ? globalQueueTopic ?? topic : topic)
+    }
+
+    private static func page(_ topic: String) -> String { "docs/causes/\(topic).md" }
 }
 
 struct AdviceFacts {

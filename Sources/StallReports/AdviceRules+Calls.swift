@@ -158,6 +158,10 @@ extension AdviceRule {
     // Silent for a read from a socket.
     static let closing = AdviceRule(id: "close", topic: "network") { facts in
         guard facts.call(.io, in: ["close"]) != nil, let place = facts.culprit else { return nil }
+        if facts.cause.lingers {
+            return "Close the socket in \(place) on another queue, or without SO_LINGER: "
+                + "with it, close waits until the other end has confirmed the data."
+        }
         return "Close the descriptor in \(place) on another queue, and set no SO_LINGER if it is a socket: "
             + "close may wait until data is sent or written."
     }

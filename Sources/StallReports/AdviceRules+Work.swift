@@ -106,14 +106,17 @@ extension AdviceRule {
     // Silent for a read(2) of a file that is not in memory.
     static let paging = AdviceRule(id: "paging", topic: "paging") { facts in
         guard facts.cause.kind == .paging else { return nil }
-        let file = facts.cause.pagedFile.map { "Touch \($0) ahead of time off \(facts.loop) (MADV_WILLNEED)" }
         if facts.cause.majorFaults == 0 {
             return
                 "Have the memory touched off \(facts.loop) first: a slow disk, a file system in user space or a thread "
                 + "with userfaultfd may supply its pages."
         }
         let faults = facts.cause.majorFaults == 1 ? "fault" : "faults"
-        return "\(file ?? "Use less memory at a time"), or give the process more memory: "
+        let first = facts.culprit.map { "Move \($0) off \(facts.loop)" } ?? "Use less memory at a time"
+        let other = facts.cause.pagedFile.map {
+            "have another thread read \(StallReport.fileName($0)) ahead of time (MADV_WILLNEED)"
+        }
+        return "\(first), or \(other ?? "give the process more memory"): "
             + "the thread had \(facts.cause.majorFaults) major page \(faults)."
     }
 
@@ -128,7 +131,7 @@ extension AdviceRule {
                 + "as long as it runs, it keeps a thread of the pool."
         },
         // Silent for one thread that waits.
-        AdviceRule(id: "poolWaits", topic: "starvation") { facts in
+        AdviceRule(id: "poolWaits", topic: "starvation", globalQueueTopic: "pool") { facts in
             guard facts.report.kind == .starvation, let place = facts.culprit,
                 [.lock, .sleep, .io, .syscall, .paging].contains(facts.cause.kind)
             else { return nil }

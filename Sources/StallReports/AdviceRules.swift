@@ -169,12 +169,14 @@ extension AdviceRule {
     private static let locks = [
         // Silent for an owner of the same priority.
         AdviceRule(id: "inversion", topic: "lock") { facts in
-            guard facts.cause.kind == .lock,
-                let owner = facts.cause.lock?.owners.first(where: { $0.priorityInversion != nil })
+            guard facts.cause.kind == .lock, let lock = facts.cause.lock,
+                let owner = lock.owners.first(where: { $0.priorityInversion != nil })
             else { return nil }
             let queue = owner.priorityInversion?.queue.map { "the queue \"\($0)\"" }
             let work = queue ?? facts.report.place(of: owner) ?? owner.thread.inWords
-            return "Raise the QoS of \(work), or do not hold the lock there: "
+            let waiter = lock.kind == .dispatchQueue && lock.owners.first == owner ? facts.culprit : nil
+            let other = waiter.map { "wait for its work in \($0)" } ?? "hold the lock there"
+            return "Raise the QoS of \(work), or do not \(other): "
                 + "its thread has a low priority and gets no CPU while others compute."
         },
         // Silent for an owner that computes, or whose function is not known.

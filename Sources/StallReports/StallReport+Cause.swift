@@ -302,6 +302,13 @@ extension StallReport.LockOwner {
     }
 }
 
+extension StallReport.Cause {
+    /// Whether close(2) waits for the other end: without SO_LINGER (socket(7)), closing a connection does not.
+    var lingers: Bool {
+        systemCall?.name == "close" && ["wait_woken", "sk_stream_wait_close"].contains(waitChannel)
+    }
+}
+
 // How often a thread slept, by the length of one sleep.
 extension StallReport.Cause {
     /// Whether the thread slept in many short pieces, as a loop does that waits for a condition or a spin lock.

@@ -127,8 +127,7 @@ extension StallReport.Cause {
         case (let name, _) where kind == .sleep && !AdviceRule.sleepCalls.contains(name):
             return "\(name), which waits for no descriptor"
         case (_, "anon_inode:[eventpoll]"): return "\(systemCall.name), for an event on one of its descriptors"
-        // Without SO_LINGER (socket(7)), closing a connection does not wait for it.
-        case ("close", _) where ["wait_woken", "sk_stream_wait_close"].contains(waitChannel):
+        case ("close", _) where lingers:
             return "close, which waits until the other end has confirmed the data (SO_LINGER)"
         // The call has removed the descriptor already.
         case ("close", let target?) where target.hasPrefix("descriptor "):

@@ -394,7 +394,8 @@ extension AdviceTests {
         ),
         ("quota", Stall(kind: .throttled), "cpu.max", Stall(kind: .cpuContention), "contention"),
         (
-            "paging", Stall(kind: .paging, majorFaults: 70, pagedFile: "/db/pages"), "Touch /db/pages ahead of time",
+            "paging", Stall(kind: .paging, majorFaults: 70, pagedFile: "/db/pages"),
+            "Move load() (Store.swift:12) off the loop, or have another thread read pages ahead of time",
             Stall(call: call("read", "/db/pages")), "fileRead"
         ),
         (

@@ -190,6 +190,27 @@ import Testing
         #expect(try Stall(kind: .lock, lock: lock).report().advice?.text.hasPrefix(text) == true)
     }
 
+    @Test func `a wait for a queue of low priority holds no lock`() throws {
+        let owner = Self.owner(inversion: .init(nice: 10, waiterNice: 0, queue: "export"))
+        let text = try Stall(kind: .lock, lock: Self.lock(.dispatchQueue, [owner])).report().advice?.text
+        let start = "Raise the QoS of the queue \"export\", or do not wait for its work in load() (Store.swift:12): "
+        #expect(text?.hasPrefix(start) == true, "\(text ?? "none")")
+    }
+
+    @Test func `a close that waits for its peer has SO_LINGER`() throws {
+        var report = try Stall(call: Self.call("close", "descriptor 4, which is no longer open")).report()
+        report.cause?.waitChannel = "wait_woken"
+        #expect(
+            report.advice?.text.hasSuffix(
+                "or without SO_LINGER: with it, close waits until the other end has confirmed the data.") == true)
+    }
+
+    @Test(arguments: [(.globalQueue, "pool"), (.threadPool, "starvation")] as [(StallReport.LoopKind, String)])
+    func `the threads of a global queue have a page of their own`(loop: StallReport.LoopKind, topic: String) throws {
+        let advice = try Stall(kind: .lock, loop: loop, reportKind: .starvation).report().advice
+        #expect(advice?.rule == "poolWaits" && advice?.command == "stallwatch explain \(topic)")
+    }
+
     @Test func `a reader of stdin prints nothing`() throws {
         var lock = Self.lock(.stdio, [Self.owner(call: Self.call("read", "/dev/pts/0"))])
         lock.label = "stdin"
