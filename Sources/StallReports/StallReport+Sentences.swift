@@ -309,9 +309,11 @@ private struct CauseNames {
         }
         guard shared(function) != nil else { return nil }
         let told = shared(caller).flatMap { $0.count <= longestCaller ? $0 : nil }
+        let inner = shared(callee)
         // The time in the sentence is that of all samples.
-        let lead = share { function($0) == blamed } < 2 * most * 0.9 ? "mostly in " : "in "
-        return lead + [shared(callee), blamed, told].compactMap(\.self).joined(separator: ", called by ")
+        let named = share { function($0) == blamed && (inner == nil || callee($0) == inner) }
+        let lead = named < 2 * most * 0.9 ? "mostly in " : "in "
+        return lead + [inner, blamed, told].compactMap(\.self).joined(separator: ", called by ")
     }
 
     /// A lock's owner: `thread 4711 "worker" in save() (Store.swift:12)`.

@@ -237,6 +237,21 @@ import Testing
         #expect(report.cause?.summary == "On CPU for 900 of 900 ms, 60 % of it in the kernel.")
     }
 
+    @Test(arguments: [(300, "mostly in memmove"), (60, "in memmove")] as [(Double, String)])
+    func `a function that was called for a part of the time has that said`(other: Double, words: String) throws {
+        var report = try report(cause(.cpu, onCPU: 900, blocked: 0))
+        let before = report
+        report.frames.append(frame("memset"))
+        report.stacks.append([report.frames.count - 1, 1, 2, 3])
+        var samples = [report.samples[0], report.samples[0]]
+        (samples[0].weightMilliseconds, samples[1].weightMilliseconds) = (900 - other, other)
+        samples[1].stack = 2
+        report.samples = samples
+        report.nameCause(since: before)
+        #expect(
+            report.cause?.summary.hasSuffix(", \(words), called by NoteStore.save(_:), called by refresh().") == true)
+    }
+
     @Test func `a wait until a process ends names the child`() throws {
         let inner = ["$s10Foundation7ProcessC13waitUntilExityyF"]
         var call = StallReport.SystemCall(number: 271, name: "ppoll")
