@@ -302,6 +302,12 @@ extension StallReport.LockOwner {
     }
 }
 
+extension StallReport {
+    /// The cause if its parts of the time were measured: those of an overdue operation are an estimate, because its tasks were
+    /// read at few moments.
+    package var timedCause: Cause? { kind == .overdue ? nil : cause }
+}
+
 extension StallReport.Cause {
     /// Whether close(2) waits for the other end: without SO_LINGER (socket(7)), closing a connection does not.
     var lingers: Bool {

@@ -76,14 +76,14 @@ struct PageData {
     }
 
     private mutating func explanation(of report: StallReport) -> [ColumnTable.Cell] {
-        let (cause, advice) = (report.cause, report.advice)
+        let (cause, times, advice) = (report.cause, report.timedCause, report.advice)
         let kernel = cause?.kernelStack.flatMap { $0.isEmpty ? nil : $0.joined(separator: "\n") }
         return [
             ("cause", text(report.causeWord)), ("summary", text(report.why)), ("heldUp", text(report.heldUpBy)),
             ("confidence", text(cause?.confidence.rawValue)), ("kernel", text(kernel)),
-            ("onCPU", StallWeights.microseconds(cause?.onCPUMilliseconds ?? 0)),
-            ("runQueue", StallWeights.microseconds(cause?.runQueueMilliseconds ?? 0)),
-            ("blocked", StallWeights.microseconds(cause?.blockedMilliseconds ?? 0)),
+            ("onCPU", StallWeights.microseconds(times?.onCPUMilliseconds ?? 0)),
+            ("runQueue", StallWeights.microseconds(times?.runQueueMilliseconds ?? 0)),
+            ("blocked", StallWeights.microseconds(times?.blockedMilliseconds ?? 0)),
             ("waited", text(report.victimsInWords)),
             ("harm", report.victims?.harmMilliseconds.map { StallWeights.microseconds($0) }),
             ("advice", text(advice?.text)), ("advicePage", text(advice?.command)),

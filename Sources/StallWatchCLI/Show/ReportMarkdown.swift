@@ -32,7 +32,7 @@ struct ReportMarkdown {
         let loop = report.loop
         let process = report.process
         let place = report.culprit.flatMap { culprit in culprit.file.map { sourcePlace($0, culprit.line) } }
-        let split = report.cause.map { cause in
+        let split = report.timedCause.map { cause in
             "on CPU \(cause.onCPUMilliseconds.duration), waiting for a CPU \(cause.runQueueMilliseconds.duration), "
                 + "blocked \(cause.blockedMilliseconds.duration)"
         }

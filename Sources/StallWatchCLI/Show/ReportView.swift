@@ -67,7 +67,7 @@ struct ReportView {
     }
 
     var split: String {
-        guard let cause = report.cause else { return "" }
+        guard let cause = report.timedCause else { return "" }
         typealias Part = (name: String, time: Double, style: Terminal.Style, character: Character)
         let all: [Part] = [
             ("on CPU", cause.onCPUMilliseconds, .red, "█"),

@@ -25,6 +25,14 @@ import TextOutput
         #expect(text.contains(" 313 ms ") && text.contains(" 187 ms "), "\(text)")
     }
 
+    @Test func `an overdue operation's time has no bar, as it is an estimate`() throws {
+        try scratch.write([ReportFixture(number: 1, kind: "overdue")])
+        for options: [String] in [[], ["--all"], ["--markdown"]] {
+            let text = try Tool.run(["show", "."] + options, in: scratch).output
+            #expect(text.contains("lock") && !text.contains("on CPU"), "\(text)")
+        }
+    }
+
     @Test func aReportIsShownCompletely() throws {
         let source = (1...100).map { "line \($0)" }.joined(separator: "\n")
         let file = try scratch.write("NoteStore.swift", source)
