@@ -28,6 +28,22 @@ package struct CPUQuota {
     /// PROC_CGROUP_INIT_INO of linux/proc_ns.h.
     private static let initialNamespace: UInt32 = 0xefff_fffb
 
+    /// The smallest number of CPUs that a quota of a process's cgroups allows it at a time; `nil` without a visible quota.
+    package static func limit(ofProcess pid: Int32) -> Double? {
+        candidates(readSmallFile("/proc/\(pid)/cgroup") ?? "").compactMap { statistics in
+            let group = statistics.dropLast("stat".count)
+            let old = ["cfs_quota_us", "cfs_period_us"].compactMap { readSmallFile("\(group)\($0)") }
+            return limit(readSmallFile("\(group)max") ?? old.joined(separator: " "))
+        }.min()
+    }
+
+    /// Parses a quota and its period: cpu.max of cgroup v2, or the two files of v1; `nil` for `max` and for -1.
+    static func limit(_ text: String) -> Double? {
+        let numbers = text.split { $0 == " " || $0 == "\n" }.compactMap { Double($0) }
+        guard numbers.count == 2, numbers[0] > 0, numbers[1] > 0 else { return nil }
+        return numbers[0] / numbers[1]
+    }
+
     /// Returns the throttled time so far, in nanoseconds, including the time since the last call.
     package mutating func throttled(thread: Int32) -> UInt64 {
         let membership = readSmallFile("/proc/self/task/\(thread)/cgroup")

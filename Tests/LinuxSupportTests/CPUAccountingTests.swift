@@ -10,6 +10,13 @@ import TestSupport
         #expect(CPUQuota.throttledTime(ByteCursor("usage_usec 1\n")) == nil)
     }
 
+    @Test func `a quota is a number of processors`() {
+        #expect(CPUQuota.limit("20000 100000\n") == 0.2)
+        #expect(CPUQuota.limit("150000\n 100000\n") == 1.5)
+        let none = ["max 100000\n", "-1\n 100000\n", "", "100000", "20000 0\n"]
+        #expect(none.compactMap { CPUQuota.limit($0) } == [])
+    }
+
     @Test func quotasOfAncestorGroupsAreRead() {
         #expect(
             CPUQuota.candidates("3:cpu,cpuacct:/a/b\n2:memory:/m\n") == [

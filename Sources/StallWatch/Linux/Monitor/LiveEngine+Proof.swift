@@ -10,6 +10,8 @@ extension LiveEngine {
     /// The longest wait for the watchdog, in nanoseconds.
     private static let answerLimit: UInt64 = 1_000_000_000
     /// How often a stall is caused at most until it is found as it was: the machine, or a quota, may hide one.
+    ///
+    /// A fault that repeats without a quota does not pass: a third attempt would only take its time.
     private static let attempts = 3
     /// The descriptors that have to be free: those of a pipe, of captures and of a report.
     private static let descriptors = 16
@@ -44,12 +46,17 @@ extension LiveEngine {
             }
             defer { isProving.store(false, ordering: .releasing) }
             var proof = MonitorProof()
+            let hasQuota = CPUQuota.limit(ofProcess: getpid()) != nil
             let before = (own: threadTimeNow(), all: WorkerThread.use.nanoseconds)
             // A monitor that is stopped meanwhile does not wait for the rest.
             for kind in MonitorProof.Kind.allCases where obstacle(since: began) == nil {
                 var trial = trial(kind, isLong: false, until: deadline)
+                var faults: [String] = []
                 for _ in 1..<Self.attempts
-                where !trial.faults.isEmpty && monotonicNow() <= deadline && obstacle(since: began) == nil {
+                where !trial.faults.isEmpty && monotonicNow() <= deadline && obstacle(since: began) == nil
+                    && (trial.faults != faults || hasQuota)
+                {
+                    faults = trial.faults
                     trial = self.trial(kind, isLong: true, until: deadline)
                 }
                 proof.trials.append(trial)
