@@ -110,7 +110,7 @@ extension InspectedProcess {
     var notMonitored: CommandFailure {
         let advice =
             switch hasStallWatch {
-            case true?: "StallWatch is in its executable, but no monitor has been started"
+            case true?: "StallWatch is in its executable, but no monitor runs"
             case false?: "StallWatch is not in its executable"
             case nil: "no watchdog runs in it, and its executable does not show whether it has StallWatch"
             }
@@ -133,6 +133,7 @@ extension Diagnosis {
         var client = ControlClient(pid: pid)
         client.knownPath = client.socketPath
         let answer = client.knownPath == nil && !proves ? nil : try client.answer(to: .capabilities)
+        if proves { Self.warnOfQuota(of: pid) }
         let proof = proves ? try client.answer(to: .proof).proof : nil
         self.init(
             capabilities: answer?.capabilities
@@ -140,6 +141,12 @@ extension Diagnosis {
             source: answer?.capabilities == nil ? .outside : .monitor,
             process: InspectedProcess(pid: pid, reportDirectory: answer?.reportDirectory), cost: answer?.cost,
             proof: proof)
+    }
+
+    /// Says on standard error how long a proof may take where a quota leaves less than one CPU.
+    private static func warnOfQuota(of pid: Int32) {
+        guard let limit = CPUQuota.limit(ofProcess: pid), limit < 1 else { return }
+        StandardError.write("Process \(pid) has a quota of \(limit.percent) of a CPU: a proof may take ten seconds.\n")
     }
 
     static func ofTool() -> Diagnosis {
