@@ -31,6 +31,8 @@ public struct HealthRecord: Codable, Sendable, Equatable {
     package var omittedLoops: Int
     /// The ongoing stall that began first, or the last one that is over; `nil` if there was none.
     package var stall: Stall?
+    /// What the monitor has proved right after its start; `nil` if it was not asked, or has not finished.
+    package var proof: Proof?
 
     package init(
         state: HealthState, checkedAt: Timestamp, checkedAtMonotonicMilliseconds: UInt64, progressedAt: Timestamp,
@@ -79,6 +81,13 @@ extension HealthRecord {
         package init(sentence: String, isOngoing: Bool, function: String? = nil, report: String? = nil) {
             (self.sentence, self.isOngoing, self.function, self.report) = (sentence, isOngoing, function, report)
         }
+    }
+
+    package struct Proof: Codable, Sendable, Equatable {
+        package var isWhole: Bool
+        package var sentence: String
+
+        package init(_ proof: MonitorProof) { (isWhole, sentence) = (proof.isWhole, proof.summary) }
     }
 
     package struct Process: Codable, Sendable, Equatable {

@@ -100,10 +100,11 @@ import Testing
         }
     }
 
-    @Test func `a proof at the start is a line of the log`() throws {
+    @Test func `a proof at the start is a line of the log, and in the health record`() throws {
         let log = InMemoryLogHandler()
-        try withMonitor([.log(Logger(label: "test") { _ in log })], provesAtStart: true) { _ in
+        try withMonitor([.log(Logger(label: "test") { _ in log })], provesAtStart: true) { monitor in
             #expect(eventually { log.entries.contains { "\($0.message)".hasPrefix("proof: ") } })
+            #expect(monitor.checkHealth().proof != nil)
         }
     }
 

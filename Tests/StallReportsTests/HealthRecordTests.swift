@@ -20,6 +20,7 @@ import Testing
         var record = record(.stalled, [("main", .stalled), ("worker", .running)])
         record.stall = .init(sentence: "main stalled", isOngoing: true, function: "f()", report: "a")
         record.omittedLoops = 3
+        record.proof = HealthRecord.Proof(MonitorProof(obstacle: "the monitor is paused"))
         #expect(HealthRecord(jsonData: record.jsonData()) == record)
     }
 

@@ -30,7 +30,7 @@ extension StallMonitor.Configuration {
         public var capturesAllThreads: Bool
         /// Whether the log says right after the start if the monitor works: see ``StallMonitor/prove()``.
         ///
-        /// Without a log, standard error does. The default is `false`.
+        /// Without a log, standard error does. Health records have the result, too. The default is `false`.
         public var provesAtStart: Bool
 
         /// Creates a group of settings.

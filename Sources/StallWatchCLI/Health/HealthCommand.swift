@@ -59,7 +59,8 @@ struct HealthCommand: ParsableCommand {
                 case .stuck: "stuck"
                 case .cannotTell: "cannot tell"
                 }
-            try StandardOutput.write("\(word): \(verdict.sentence)".printable + "\n")
+            let proof = record.proof.map { "proof: \($0.sentence)".printable + "\n" } ?? ""
+            try StandardOutput.write("\(word): \(verdict.sentence)".printable + "\n" + proof)
         }
         if verdict.status != .healthy { throw ExitCode(verdict.status.rawValue) }
     }

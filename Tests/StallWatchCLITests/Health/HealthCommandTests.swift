@@ -53,6 +53,11 @@ import Testing
         #expect(result.status == 1 && result.errors == "", "\(result)")
     }
 
+    @Test func `a proof is a line of its own`() throws {
+        let proved = try record(.ok) { $0.proof = HealthRecord.Proof(MonitorProof(obstacle: "the monitor is paused")) }
+        expect(try health(proved), 0, "ok: 1 loop makes progress\nproof: the monitor is paused\n")
+    }
+
     @Test func `a process that wakes up has the time to write`() throws {
         let old = try record(.ok, agedMilliseconds: 60_000) { $0.intervalMilliseconds = 1_000 }
         let fresh = try record(.ok)

@@ -69,6 +69,9 @@ final class HealthSource: Sendable {
         }
     }
 
+    /// Keeps a proof for all further records.
+    func store(_ proof: MonitorProof) { memory.withLock { $0.last.proof = HealthRecord.Proof(proof) } }
+
     /// Returns the record of a reading, at times in nanoseconds.
     func record(
         of reading: ProgressReading, now: (monotonic: UInt64, wall: UInt64) = (monotonicNow(), wallClockNow())
@@ -83,7 +86,7 @@ final class HealthSource: Sendable {
             let stalled = reading.loops.filter { $0.state == .stalled }.min { $0.since < $1.since }
             let sorted = reading.loops.sorted { $0.label < $1.label }
             let loops = sorted.filter { $0.state != .running } + sorted.filter { $0.state == .running }
-            let record = HealthRecord(
+            var record = HealthRecord(
                 state: word, checkedAt: checkedAt, checkedAtMonotonicMilliseconds: reading.time / 1_000_000,
                 progressedAt: word == .ok || isOff ? checkedAt : memory.last.progressedAt,
                 intervalMilliseconds: interval.map(milliseconds), isPaused: reading.isPaused, process: process,
@@ -94,6 +97,7 @@ final class HealthSource: Sendable {
                 stall: stalled.map { HealthRecord.Stall(ongoing: $0, memory.report(of: $0), at: reading.time) }
                     ?? memory.lastStall
             )
+            record.proof = memory.last.proof
             memory.last = record
             return record
         }

@@ -278,6 +278,8 @@ final class LiveEngine: MonitorEngine {
                 let end = { @Sendable [weak self] in
                     // Of a monitor that was stopped meanwhile nothing is wrong.
                     if proves, let proof = self?.prove(), self?.isRunning == true {
+                        self?.healthSource.store(proof)
+                        self?.healthReporter?.wake()
                         reporter.announce("proof: \(proof.summary)")
                     }
                     notice.post()

@@ -59,6 +59,13 @@ import Testing
         #expect(HealthSource.state(of: states.map { loop("a", $0) }, hasProgressed: hasProgressed) == state)
     }
 
+    @Test func `all records have the proof`() {
+        let proof = MonitorProof(obstacle: "the monitor is paused")
+        source.store(proof)
+        let records = [source.lastRecord(), record([], at: 5), source.lastRecord(), source.stoppedRecord()]
+        #expect(records.allSatisfy { $0.proof == HealthRecord.Proof(proof) })
+    }
+
     @Test func `a record has the time of the watchdog's reading`() {
         let record = record([loop("main", .running, since: 3)], at: 5)
         #expect(record.state == .ok)
