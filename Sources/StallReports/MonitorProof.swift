@@ -41,7 +41,8 @@ public struct MonitorProof: Codable, Sendable, Equatable {
         package let kind: Kind
         /// What the report lacks or says wrongly, with the reason, in sentences without a period; empty if it is right.
         package var faults: [String] = []
-        /// The time from the threshold until the watchdog found the stall, in milliseconds; `nil` without a report.
+        /// The time from the threshold until the first stack was copied, or without one then until the watchdog found the
+        /// stall, in milliseconds; `nil` without a report.
         package var delayMilliseconds: Double?
         /// The time for which captures kept the thread from running, in microseconds.
         package var heldMicroseconds = 0.0
@@ -54,9 +55,11 @@ public struct MonitorProof: Codable, Sendable, Equatable {
 
         /// The kind of stall with its faults, or how it was found: a sentence without its period.
         package var summary: String {
-            guard faults.isEmpty, let delayMilliseconds else { return "\(kind): " + faults.joined(separator: ", ") }
+            let found = "\(kind): " + (faults.isEmpty ? "right" : faults.joined(separator: ", "))
+            guard let delayMilliseconds else { return found }
             let held = heldMicroseconds > 0 ? ", held for \(heldMicroseconds.whole) us" : ""
-            return "\(kind): right, \(delayMilliseconds.toTenths) ms after the threshold"
+            let word = faults.isEmpty ? "" : "found "
+            return "\(found), \(word)\(delayMilliseconds.toTenths) ms after the threshold"
                 + (method.map { ", captured by \($0.rawValue)" } ?? "") + held
         }
     }
@@ -73,7 +76,10 @@ extension MonitorProof.Trial {
         _ kind: MonitorProof.Kind, _ report: StallReport, milliseconds: Double, owner: Int32, asksNames: Bool = true
     ) {
         self.init(kind)
-        delayMilliseconds = report.monitor.watchdogLateMilliseconds
+        // A stack from before the threshold may serve on.
+        let first = report.samples.first { $0.isEarly != true && $0.stack != nil }
+        let copied = first.map { $0.atMilliseconds - report.thresholdMilliseconds } ?? -1
+        delayMilliseconds = copied < 0 ? report.monitor.watchdogLateMilliseconds : copied
         heldMicroseconds = report.samples.reduce(0) { $0 + $1.heldMicroseconds }
         let (found, truth) = (report.durationMilliseconds.toTenths, milliseconds.toTenths)
         if abs(found - truth) > Self.tolerance { add("it took \(truth) ms, and is reported with \(found) ms") }
