@@ -84,6 +84,8 @@ package struct ControlAnswer: Codable, Sendable {
     package var proof: MonitorProof?
     /// The reason for a refused or failed request: a sentence without its period.
     package var error: String?
+    /// Whether the monitor does not know the request, so that another try is of no use; `nil` if not.
+    package var isUnknownRequest: Bool?
 
     package init(
         pid: Int32, loops: [LoopStatistics]? = nil, stalls: [StallSummary]? = nil, report: StallReport? = nil,

@@ -94,6 +94,21 @@ import Testing
         #expect(gone.status == 1 && gone.text.contains("There is no process 2147483647."), "\(gone)")
     }
 
+    @Test func `a monitor that is paused, stopped or of another version is one sentence`() throws {
+        let paused = try TestHost.control("paused", in: directory)
+        let refused = try Tool.shell("$TOOL doctor --prove \(paused.pid)")
+        #expect(refused.status == 75 && refused.text.contains("the monitor is paused: end the pause first."))
+        let client = try #require(Self.connect(directory.controlSocket(of: paused.pid)))
+        defer { close(client) }
+        UnixSocket.send(Array("stallwatch 2 proof\n".utf8), to: client, until: endOfPatience)
+        let answer = UnixSocket.receive(from: client, limit: ControlAnswer.maximumBytes, until: endOfPatience)
+        #expect(answer.flatMap { ControlAnswer(jsonData: $0) }?.isUnknownRequest == true)
+        let stopped = try TestHost.control("stopped", in: directory)
+        let unmonitored = try Tool.shell("$TOOL doctor --prove \(stopped.pid)")
+        #expect(unmonitored.status == 1)
+        #expect(unmonitored.text.contains("Process \(stopped.pid) is not monitored: "), "\(unmonitored.text)")
+    }
+
     /// Half messages, floods and silence, from 1,000 connections.
     @Test func `hostile connections cost neither memory nor time`() throws {
         let host = try TestHost.control("wait", in: directory)

@@ -94,7 +94,8 @@ struct ControlClient {
         else { throw noAnswer }
         let answer = try decoded(bytes)
         if let error = answer.error {
-            throw CommandFailure(.tryAgain, "The monitor in process \(pid) refused the request: \(error.printable).")
+            let status: CommandFailure.Status = answer.isUnknownRequest == true ? .faultyData : .tryAgain
+            throw CommandFailure(status, "The monitor in process \(pid) refused the request: \(error.printable).")
         }
         // The process may be another user's, and its indices are used as they are.
         if let fault = answer.report?.fault ?? answer.tasks?.fault(stacks: answer.report?.stacks.count ?? 0) {

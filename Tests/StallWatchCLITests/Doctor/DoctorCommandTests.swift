@@ -199,6 +199,13 @@ import TextOutput
         #expect(InspectedProcess.mayAsk(getpid()))
     }
 
+    @Test func `a process whose monitor was stopped is not told to start one`() {
+        let process = InspectedProcess(
+            pid: 4700, executable: nil, isMonitored: false, hasStallWatch: true, reportDirectory: nil)
+        let sentence = "Process 4700 is not monitored: StallWatch is in its executable, but no monitor runs."
+        #expect(process.notMonitored == CommandFailure(.nothing, sentence))
+    }
+
     @Test func `a process that has ended is named`() throws {
         let process = Command(program: "/bin/true").process()
         try process.run()

@@ -1,5 +1,6 @@
 import Foundation
 import Glibc
+import LinuxSupport
 import TestSupport
 import Testing
 import TextOutput
@@ -233,6 +234,7 @@ import TextOutput
 }
 
 @Suite struct ControlClientTests {
+    private let directory = TemporaryDirectory.ofTest()
     private static let table = """
         Num       RefCount Protocol Flags    Type St Inode Path
         0000000000000000: 00000002 00000000 00010000 0001 01 101 /run/a b/stallwatch-7.socket
@@ -260,6 +262,24 @@ import TextOutput
         #expect(status(#"{"version":1,"pid":4700,"loops":[{"name":"main"}]}"# + "\n") == .faultyData)
         #expect(status(#"{"version":1,"pid":47"#) == .tryAgain)
         #expect(status("") == .tryAgain)
+    }
+
+    @Test(arguments: [(true, 65), (nil, 75)] as [(Bool?, Int32)])
+    func `a request that the monitor does not know is not to be tried again`(isUnknown: Bool?, status: Int32) throws {
+        var refusal = ControlAnswer(pid: getpid(), error: "it is of another version")
+        refusal.isUnknownRequest = isUnknown
+        let line = refusal.jsonLine()
+        let server = try LineServer(path: directory.path("s")) { _ in .bytes(line) }
+        let worker = try WorkerThread(name: "test-server") { server.run() }
+        defer {
+            server.stop()
+            worker.join()
+        }
+        var client = ControlClient(pid: getpid())
+        client.knownPath = directory.path("s")
+        let failure = #expect(throws: CommandFailure.self) { try client.answer(to: .state) }
+        #expect(failure?.status.rawValue == status)
+        #expect(failure?.sentence.hasSuffix(" refused the request: it is of another version.") == true)
     }
 }
 

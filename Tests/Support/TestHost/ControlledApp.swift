@@ -17,6 +17,8 @@ enum ControlledApp {
         case busy
         /// The process has a gigabyte of memory, which the main run loop writes all the time.
         case large
+        /// The monitor is paused, or was stopped.
+        case paused, stopped
     }
 
     static func run(directory: String, kind: String) throws {
@@ -40,6 +42,10 @@ enum ControlledApp {
         case .wait: runIdleLoop()
         case .busy: runBusyLoop()
         case .large: memory?.writeForEver()
+        case .paused: monitor.withMonitoringPaused { runIdleLoop() }
+        case .stopped:
+            monitor.stop()
+            runIdleLoop()
         }
         withExtendedLifetime(monitor) {}
     }

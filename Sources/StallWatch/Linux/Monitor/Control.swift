@@ -66,7 +66,9 @@ final class ControlService: Sendable {
                     return request.isSlow
                         ? .later { jobs.start(request, for: $0) } : .bytes(answer(request).jsonLine())
                 } catch {
-                    return .bytes(ControlAnswer(pid: pid, error: error.message).jsonLine())
+                    var refusal = ControlAnswer(pid: pid, error: error.message)
+                    refusal.isUnknownRequest = true
+                    return .bytes(refusal.jsonLine())
                 }
             }
             do throws(SystemError) {
