@@ -54,6 +54,15 @@ hostile-soak: install ## Stall 500 loops in each of three hostile containers for
 	$(BUILD) --product stallwatch-test-host
 	Tests/Programs/hostile-soak.py --host "$$($(SWIFT) build --show-bin-path)/stallwatch-test-host" --minutes $(MINUTES)
 
+# Fewer: make proofs PROOFS=100
+PROOFS := 1000
+
+.PHONY: proofs
+proofs: install ## Let a monitor prove itself 1,000 times in a busy app (PROOFS=n), and check that no stall is missed and nothing grows
+	$(BUILD) --product stallwatch-test-host
+	reports=$$(mktemp -d) && trap 'rm -rf -- "$$reports"' EXIT && \
+		"$$($(SWIFT) build --show-bin-path)/stallwatch-test-host" proofs "$$reports" $(PROOFS)
+
 # Longer: make healthy HEALTHY=1h
 HEALTHY := 10m
 

@@ -65,6 +65,15 @@ import Testing
         }
     }
 
+    /// `make proofs` makes 1,000 of them.
+    @Test(.timeLimit(.minutes(20))) func `proofs in a busy app cost none of its stalls, and nothing grows`() throws {
+        let result = try Command(
+            program: Command.product("stallwatch-test-host"), arguments: ["proofs", scratch.path("reports"), "5"]
+        ).run()
+        #expect(result.reason == .exit && result.status == 0, "\(result.text)")
+        print(result.output)
+    }
+
     @Test func `a directory that takes no report is found out`() throws {
         let path = scratch.path("reports")
         try withMonitor([.directory(path)]) { monitor in
@@ -78,6 +87,41 @@ import Testing
             let proof = monitor.prove()
             #expect(!proof.isWhole && proof.faults.contains { $0.contains(path) }, "\(proof.summary)")
         }
+    }
+
+    /// The proof of another process, again until it is as wanted.
+    private func proof(of host: TestHost, _ isWanted: (MonitorProof) -> Bool) -> Bool {
+        eventually(every: 100) {
+            let text = try? Tool.shell("$TOOL doctor --prove --json \(host.pid)").output
+            let proof = text.flatMap { try? Tool.decode(Tool.Diagnosis.self, $0) }?.proof
+            return proof.map(isWanted) ?? false
+        }
+    }
+
+    @Test(.enabled(if: Command.find("strip") != nil, "there is no strip(1)"))
+    func `names that are missing are found out`() throws {
+        let program = try scratch.program("host", from: Command.product("stallwatch-test-host"))
+        try Command(program: "/usr/bin/env", arguments: ["strip", program]).succeed()
+        let host = try TestHost(["control", scratch.path, "wait"], program: program)
+        _ = host.firstLine()
+        let isFound = proof(of: host) { proof in
+            proof.trials.allSatisfy { trial in trial.faults.contains { $0.hasPrefix("its function has no name") } }
+        }
+        #expect(isFound)
+    }
+
+    /// Without these files nothing shows which call a thread is in, so it cannot be stopped either.
+    @Test func `owners that are hidden are found out`() throws {
+        let library = try Preload.hide.make(in: scratch)
+        let host = try TestHost(
+            ["control", scratch.path, "wait"],
+            wrapper: Posture.sandboxed.command(in: scratch.path, preloading: [library]))
+        _ = host.firstLine()
+        let isFound = proof(of: host) { proof in
+            let lock = proof.trials.first { $0.kind == .lock }
+            return lock?.faults.isEmpty == false && proof.trials.contains { $0.kind == .cpu && $0.faults.isEmpty }
+        }
+        #expect(isFound)
     }
 
     @Test func `an output that does not return is found out`() throws {

@@ -23,6 +23,7 @@ import StallWatch
 ///     stallwatch-test-host many-threads DIRECTORY
 ///     stallwatch-test-host drop-user DIRECTORY
 ///     stallwatch-test-host main-stalls DIRECTORY THRESHOLD-MS DURATION-MS FILE
+///     stallwatch-test-host proofs DIRECTORY COUNT
 ///     stallwatch-test-host soak NAME LIBRARY FOLDER...
 @main struct TestHost {
     static func main() throws {
@@ -49,6 +50,7 @@ import StallWatch
         case "many-threads": try Limits.captureManyThreads(directory: arguments[2])
         case "drop-user": try Limits.dropUser(directory: arguments[2])
         case "main-stalls": try MainStalls(arguments.dropFirst(2)).run()
+        case "proofs": try ProofHost(arguments.dropFirst(2)).run()
         case "soak": try SoakHost(arguments.dropFirst(2)).run()
         default: exit(64)
         }

@@ -1,0 +1,138 @@
+import CoreFoundation
+import Foundation
+import Glibc
+import StallWatch
+import Synchronization
+
+/// A busy app that stalls while its monitor proves itself: `proofs DIRECTORY COUNT`.
+///
+/// At the end it prints how many proofs failed, the stalls without a report, the reports that are of no stall of the app,
+/// and its threads, descriptors and memory after the first proofs and at the end. Its exit status is 1 if a stall has no
+/// report, a proof has one, or something has grown. A busy machine may disturb single proofs: they are only counted.
+final class ProofHost: Sendable {
+    private struct Record {
+        var turns = 0
+        /// The middle of each stall, in microseconds since 1970.
+        var stalls: [Int] = []
+        var failures: [String] = []
+        var (before, after) = (Usage(), Usage())
+        var isOver = false
+    }
+
+    private struct Usage {
+        var (threads, descriptors, kilobytes) = (0, 0, 0)
+
+        static func current() -> Usage {
+            // Of threads that have just ended.
+            sleep(1)
+            func entries(_ directory: String) -> Int {
+                (try? FileManager.default.contentsOfDirectory(atPath: directory).count) ?? 0
+            }
+            var usage = Usage()
+            (usage.threads, usage.descriptors) = (entries("/proc/self/task"), entries("/proc/self/fd"))
+            let data = FileHandle(forReadingAtPath: "/proc/self/status")?.readDataToEndOfFile() ?? Data()
+            let line = String(decoding: data, as: UTF8.self).split(separator: "\n").first { $0.hasPrefix("RssAnon:") }
+            usage.kilobytes = line?.split { $0 == " " || $0 == "\t" }.compactMap { Int($0) }.first ?? 0
+            return usage
+        }
+    }
+
+    /// The threshold, and the durations of a stall and of a usual turn, in milliseconds.
+    private static let (threshold, stall, work) = (100, 250, 20)
+    private static let turnPause = 0.05
+    private static let turnsPerStall = 10
+    /// The first ones load what proofs need.
+    private static let warmUp = 10
+    /// What may be more at the end: threads that are ending, with their files, and memory that malloc keeps.
+    private static let (moreThreads, moreDescriptors, moreKilobytes) = (2, 4, 4_096)
+
+    private let directory: String
+    private let count: Int
+    private let record = Mutex(Record())
+
+    init(_ arguments: ArraySlice<String>) {
+        let words = Array(arguments)
+        guard words.count == 2, let count = Int(words[1]) else { exit(64) }
+        (directory, self.count) = (words[0], count)
+    }
+
+    func run() throws -> Never {
+        let output = ReportOutput.directory(directory, quota: .init(reports: 1_000_000, bytes: 1 << 40))
+        var configuration = StallMonitor.Configuration(threshold: .milliseconds(Self.threshold), outputs: [output])
+        configuration.repeats = .init(maximumReportsPerMinute: 10_000, reportsEveryRepeat: true)
+        let monitor = try StallMonitor.ofMainRunLoop(configuration)
+        Deadlock.startThread("proofs") { [self] in prove(monitor) }
+        let timer = Timer(timeInterval: Self.turnPause, repeats: true) { [self] _ in
+            if record.withLock({ $0.isOver }) { return CFRunLoopStop(CFRunLoopGetMain()) }
+            turn()
+        }
+        RunLoop.main.add(timer, forMode: .default)
+        CFRunLoopRun()
+        monitor.settle()
+        monitor.stop()
+        let isRight = try judge()
+        exit(isRight ? 0 : 1)
+    }
+
+    private func prove(_ monitor: StallMonitor) {
+        for _ in 0..<Self.warmUp { _ = monitor.prove() }
+        let before = Usage.current()
+        for _ in 0..<count {
+            let proof = monitor.prove()
+            if !proof.isWhole { record.withLock { $0.failures.append(proof.summary) } }
+        }
+        let after = Usage.current()
+        record.withLock { ($0.before, $0.after, $0.isOver) = (before, after, true) }
+    }
+
+    /// A usual turn, or a stall: one that sleeps, and then one that computes.
+    private func turn() {
+        let number = record.withLock { record in
+            record.turns += 1
+            return record.turns
+        }
+        guard number % Self.turnsPerStall == 0 else { return compute(milliseconds: Self.work) }
+        var time = timespec()
+        clock_gettime(CLOCK_REALTIME, &time)
+        let middle = time.tv_sec * 1_000_000 + time.tv_nsec / 1_000 + Self.stall * 500
+        if number % (2 * Self.turnsPerStall) == 0 {
+            compute(milliseconds: Self.stall)
+        } else {
+            usleep(UInt32(Self.stall) * 1_000)
+        }
+        record.withLock { $0.stalls.append(middle) }
+    }
+
+    private func compute(milliseconds: Int) {
+        let end = now() + UInt64(milliseconds) * 1_000_000
+        while now() < end {}
+    }
+
+    /// Prints the results, and returns whether they are as they have to be.
+    private func judge() throws -> Bool {
+        let record = record.withLock { $0 }
+        let names = try FileManager.default.contentsOfDirectory(atPath: directory).filter(StallReport.isFileName)
+        let reports = try names.map { name in
+            let data = try Data(contentsOf: URL(fileURLWithPath: "\(directory)/\(name)"))
+            let report = try StallReport(jsonData: Array(data))
+            let began = Int(report.startedAt.microsecondsSince1970)
+            return (isOfApp: report.loop.label == "main", began: began, milliseconds: report.durationMilliseconds)
+        }
+        let missing = record.stalls.count { middle in
+            !reports.contains { report in
+                report.isOfApp && report.began <= middle && middle < report.began + Int(report.milliseconds * 1_000)
+            }
+        }
+        let others = reports.count { !$0.isOfApp }
+        let (before, after) = (record.before, record.after)
+        tell("\(count) proofs, of which \(record.failures.count) failed \(record.failures.first ?? "")")
+        tell("\(record.stalls.count) stalls, \(missing) without a report; \(others) reports of other loops")
+        tell(
+            "threads \(before.threads) -> \(after.threads), descriptors \(before.descriptors) -> \(after.descriptors), "
+                + "memory \(before.kilobytes) -> \(after.kilobytes) KiB")
+        return missing == 0 && others == 0 && !record.stalls.isEmpty
+            && after.threads <= before.threads + Self.moreThreads
+            && after.descriptors <= before.descriptors + Self.moreDescriptors
+            && after.kilobytes <= before.kilobytes + Self.moreKilobytes
+    }
+}
