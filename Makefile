@@ -370,6 +370,12 @@ bench: install ## Measure what StallWatch costs beside the alternatives: about 2
 	$(SWIFT) package --package-path Benchmarks benchmark --format markdown --no-progress
 	"$$($(SWIFT) build --package-path Benchmarks -c release --show-bin-path)/stallwatch-bench"
 
+.PHONY: overhead
+overhead: install ## Compare the cost that `stallwatch doctor` says with the same program without a monitor: five minutes on a quiet machine
+	for product in stallwatch stallwatch-test-host; do $(BUILD) -c release --product $$product || exit; done
+	programs="$$($(SWIFT) build -c release --show-bin-path)"; \
+		Tests/Programs/overhead.py --host "$$programs/stallwatch-test-host" --tool "$$programs/stallwatch"
+
 STALLBENCH := Benchmarks/StallBench/stallbench.py .build/stallbench
 # Another order of the cases, other tools: make stallbench MORE="--seed 2 --tools none,stallwatch,gdb"
 MORE :=

@@ -6,6 +6,7 @@ import Synchronization
 
 /// An app with a control socket that is stuck in one way until it is killed.
 enum ControlledApp {
+    private static let workingTurns = 100
     private enum Kind: String {
         /// The main thread and another thread wait for each other.
         case deadlock
@@ -19,12 +20,15 @@ enum ControlledApp {
         case large
         /// The monitor is paused, or was stopped.
         case paused, stopped
+        /// The main run loop does the same work in each run, and then prints a line.
+        case work
     }
 
     static func run(directory: String, kind: String) throws {
         guard let kind = Kind(rawValue: kind) else { exit(64) }
         var configuration = StallMonitor.Configuration(threshold: .milliseconds(100), outputs: [])
         configuration.control = .socket(directory: directory)
+        if kind == .work { configuration.outputs = [.directory(directory + "/reports")] }
         let memory = kind == .large ? LargeMemory() : nil
         if memory != nil {
             // Reading debug information costs page faults, too.
@@ -46,6 +50,7 @@ enum ControlledApp {
         case .stopped:
             monitor.stop()
             runIdleLoop()
+        case .work: runWorkingLoop()
         }
         withExtendedLifetime(monitor) {}
     }
@@ -66,6 +71,22 @@ enum ControlledApp {
             if number == 1 { tell("B \(now())") }
             drawTheNotes()
             if number % 20 == 0 { saveTheNotes() }
+        }
+        RunLoop.main.add(timer, forMode: .default)
+        CFRunLoopRun()
+    }
+
+    /// Runs the main run loop: 100 turns, of which each tenth computes and the others sleep.
+    private static func runWorkingLoop() {
+        let count = Mutex(0)
+        let timer = Timer(timeInterval: 0.02, repeats: true) { _ in
+            let number = count.withLock { count in
+                count += 1
+                return count
+            }
+            guard number <= workingTurns else { return }
+            if number % 10 == 0 { addTheNotes() } else { saveTheNotes() }
+            if number == workingTurns { tell("done") }
         }
         RunLoop.main.add(timer, forMode: .default)
         CFRunLoopRun()
@@ -138,6 +159,17 @@ private func spinForTheControlSocket() {
 private func drawTheNotes() {
     let end = now() + 20_000_000
     while now() < end {}
+}
+
+/// Computes for some 200 ms in a release build: by a count, so that it is the same work in each run.
+@inline(never)
+private func addTheNotes() {
+    var (sum, left): (UInt64, Int) = (1, 150_000_000)
+    while left > 0 {
+        sum = sum &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
+        left &-= 1
+    }
+    withExtendedLifetime(String(sum)) {}
 }
 
 @inline(never)

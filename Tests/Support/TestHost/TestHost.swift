@@ -16,7 +16,7 @@ import StallWatch
 ///     stallwatch-test-host turns source0|timer COUNT bare|monitored|noisy
 ///     stallwatch-test-host deadlock DIRECTORY THRESHOLD-MS
 ///     stallwatch-test-host health DIRECTORY none|lock|spin|sleep|recover|debug [abort|call]
-///     stallwatch-test-host control DIRECTORY deadlock|pool|spin|wait|busy|large|paused|stopped
+///     stallwatch-test-host control DIRECTORY deadlock|pool|spin|wait|busy|large|paused|stopped|work
 ///     stallwatch-test-host tasks DIRECTORY graph|churn|damaged|large|circle|none [COUNT]
 ///     stallwatch-test-host contexts DIRECTORY pool|span [LIBRARY]
 ///     stallwatch-test-host replace-in-stall DIRECTORY MICROSECONDS
