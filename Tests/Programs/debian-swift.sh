@@ -84,6 +84,14 @@ if build dynamic --product stallwatch-scenarios; then
         fail 'the run loop has another order than docs/RunLoop.md shows'
 fi
 if build static --product stallwatch-scenarios --static-swift-stdlib; then scenarios static "$@"; fi
+for name in dynamic static; do
+    options=(--product stallwatch-test-host)
+    [ $name = dynamic ] || options+=(--static-swift-stdlib)
+    build $name "${options[@]}" || continue
+    program=/StallWatch/.build-$name/debug/stallwatch-test-host
+    run $longest_run "$program" main-stalls /tmp 50 200 "$program" >"$results/$name.proof" 2>&1 || true
+    Tests/Programs/judge-proof.py $name <"$results/$name.proof" || fail "the monitor of the build $name does not prove itself"
+done
 for name in dynamic-lld static-lld; do
     options=(--product stallwatch-scenarios -Xswiftc -use-ld=lld)
     [ $name = dynamic-lld ] || options+=(--static-swift-stdlib)

@@ -13,7 +13,8 @@
 #
 # Needs root for chroot(2) and mounts, the packages of `scripts/install-dependencies.sh slim`, and the network at the
 # first run. SLIM_ROOTS is the directory of the roots, .build/slim by default. Exit status: 0 if the scenarios ran in all
-# roots, with all results right (without libdw, except those that need inlined functions); 1 if not; 69 without root.
+# roots, with all results right (without libdw, except those that need inlined functions), and the monitor proves itself in
+# each; 1 if not; 69 without root.
 set -euo pipefail
 cd -- "$(dirname -- "${BASH_SOURCE[0]}")/../.."
 
@@ -30,6 +31,7 @@ fi
 # The options of `make builds`, which uses the same folder.
 options=(--product stallwatch-scenarios --enable-all-traits -c release --static-swift-stdlib --scratch-path .build-release-static)
 swift build "${options[@]}"
+swift build "${options[@]/stallwatch-scenarios/stallwatch-test-host}"
 program=$(swift build "${options[@]}" --show-bin-path)/stallwatch-scenarios
 
 # make_root NAME [PACKAGE...]: creates the root if it is missing.
@@ -61,12 +63,13 @@ has() { compgen -G "$roots/$1/usr/lib/*/$2.so.*" >/dev/null; }
 run_in() {
     local root=$roots/$1
     shift
-    cp -- "$program" "$root/stallwatch-scenarios"
-    rm -rf "$root/stalls" "$root/summary.json"
+    cp -- "$program" "${program%/*}/stallwatch-test-host" "$root/"
+    rm -rf "$root/stalls" "$root/summary.json" "$root/proof"
     # shellcheck disable=SC2016 # The inner shell expands them.
     unshare --mount --pid --fork --kill-child bash -c '
         mount -t proc proc "$0/proc" && mount --rbind /dev "$0/dev" && mount --rbind /sys "$0/sys" &&
             mount -t tmpfs tmpfs "$0/tmp" &&
+            { chroot "$0" /stallwatch-test-host main-stalls /tmp 50 200 /stallwatch-scenarios >"$0/proof" || true; } &&
             exec chroot "$0" /stallwatch-scenarios --quiet --output /stalls --summary /summary.json "$@"' "$root" "$@" \
         >"$root.output" 2>&1
 }
@@ -82,6 +85,7 @@ check() {
     else
         Tests/Programs/count-scenarios.py "$roots/$name/summary.json" "$name" "$@" || status=1
     fi
+    Tests/Programs/judge-proof.py "$name" <"$roots/$name/proof" || status=1
 }
 
 make_root slim

@@ -89,6 +89,7 @@ cd $built-scenarios/$programs
 ./stallwatch-scenarios --threshold $((250 * ${SLOW:-4}))ms --output /out/stalls --summary /out/scenarios.json ${*@Q} \
     >/out/scenarios 2>&1
 cd $built-tests/$programs
+./stallwatch-test-host main-stalls /tmp $((50 * ${SLOW:-4})) $((200 * ${SLOW:-4})) stallwatch-test-host >/out/proof 2>&1
 ./StallWatchPackageTests.xctest --testing-library swift-testing --no-parallel --filter '$unit_tests' --skip '$left_out' \
     >/out/tests 2>&1
 sync
@@ -134,6 +135,7 @@ if [ ! -s "$work/out/scenarios.json" ]; then
 fi
 Tests/Programs/count-scenarios.py "$work/out/scenarios.json" aarch64 "${may_be_wrong[@]}" | tee "$work/counts" ||
     fail 'the scenarios have wrong results'
+Tests/Programs/judge-proof.py aarch64 <"$work/out/proof" || fail 'the monitor does not prove itself'
 grep -E '^✘ Test .* failed' "$work/out/tests" | tail -40 && fail 'unit tests fail'
 tests=$(grep -oE 'Test run with .*' "$work/out/tests" | tail -1) || fail 'no unit test has run'
 version=$(scripts/debian-root.sh run "$root" swift --version 2>/dev/null | grep -oE 'Swift version [0-9.]+' | head -1)

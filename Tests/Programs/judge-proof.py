@@ -1,0 +1,18 @@
+#!/usr/bin/env python3
+"""Says what a monitor has proved of itself in a run of `stallwatch-test-host main-stalls`.
+
+    Tests/Programs/judge-proof.py NAME <OUTPUT
+
+Exit status: 0 if the proof is whole, 1 if not, or if there is none.
+"""
+
+import json
+import sys
+
+# Other lines may have names in any encoding.
+lines = sys.stdin.buffer.read().splitlines()
+proof = next((json.loads(line[2:]) for line in lines if line.startswith(b"P {")), None)
+faults = ["there is no proof"] if proof is None else proof["faults"]
+faults += [f"{trial['kind']}: {fault}" for trial in (proof or {}).get("trials", []) for fault in trial["faults"]]
+print(f"{sys.argv[1]}: " + ("the monitor proves itself" if not faults else "not proved: " + "; ".join(faults)))
+sys.exit(1 if faults else 0)
