@@ -68,12 +68,17 @@ extension AdviceRule {
 
     // Silent for code that computes while others do, too.
     static let contention = AdviceRule(id: "contention", topic: "contention") { facts in
-        guard facts.cause.kind == .cpuContention else { return nil }
         let (onCPU, blocked) = (facts.cause.onCPUMilliseconds, facts.cause.blockedMilliseconds)
+        // Also where no single cause explains the time, if a quarter of it is a lack of CPU.
+        let isPart =
+            facts.cause.runQueueMilliseconds * 4 >= facts.report.durationMilliseconds
+            && onCPU + blocked >= facts.report.thresholdMilliseconds
+        guard facts.isSure ? facts.cause.kind == .cpuContention : isPart else { return nil }
         if !facts.report.lacksCPU, let place = blocked > onCPU ? facts.report.longestWait?.place : facts.culprit {
             return "Move \(place) off \(facts.loop) first: with a CPU, too, the turn takes "
-                + "\((onCPU + blocked).whole) ms. Then give this process more CPU, or run fewer busy threads."
+                + "\((onCPU + blocked).whole) ms. Then give this process more CPU, or run fewer busy threads (top -H)."
         }
+        guard facts.isSure else { return nil }
         if facts.cause.isStolen {
             return "Give the virtual machine more CPU (another kind of instance, a higher limit): "
                 + "its host ran others on that CPU, or held it to a limit."

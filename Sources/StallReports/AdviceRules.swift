@@ -26,13 +26,16 @@ extension AdviceRule {
         // Its thread computes: how the time is shared out among functions does not matter.
         case .pinned where facts.report.pool?.isComputing == true && facts.report.cause != nil: pinned
         case .pinned: (facts.isSure ? keptThreads : []) + [look]
-        default: (facts.isSure ? causes : []) + [look]
+        default: (facts.isSure ? causes : [contention]) + [look]
         }
     }
 
     /// For a cause that is only possible: the command that would tell.
     static let look = AdviceRule(id: "look", topic: "unknown") { facts in
-        guard let cause = facts.report.cause else { return nil }
+        guard let cause = facts.report.cause else {
+            guard facts.report.missingSamplesReason != nil else { return nil }
+            return "See whether CPUs are short \(facts.again): top -H; vmstat 1, column r. The monitor came late, too."
+        }
         if facts.report.kind == .overdue {
             return "See what all tasks wait for \(facts.again): stallwatch tasks \(facts.report.process.pid)."
         }
@@ -204,7 +207,7 @@ extension AdviceRule {
                 return "Make the section \(section) shorter, or give the process more CPU: "
                     + "\(facts.isWokenOften ? "it" : "with the lock held it") \(owner.doing).\(look)"
             }
-            let time = owner.time.map { " for \($0.onCPUMilliseconds.whole) ms" } ?? ""
+            let time = owner.time.map { " for \($0.computingInWords)" } ?? ""
             if facts.isWokenOften {
                 return "Make the section \(section) shorter, or take the lock less often there: "
                     + "its thread computed\(time), and may have let go of the lock in between."
@@ -279,8 +282,8 @@ extension AdviceRule {
             }
             guard facts.waitsForSignal else { return nil }
             if facts.cause.lock?.endedByTimeLimit == true {
-                return "Find what should end the wait in \(place): its time limit likely did. Let that "
-                    + "call back\(facts.callBack), and let a timer call what comes after."
+                return "Find what should end the wait in \(place): its time limit likely did. Let that call back"
+                    + "\(facts.callBack), and let a timer call what comes after."
             }
             if facts.hasTimeLimit, facts.cause.lock?.endedByTimeLimit == nil {
                 return "Do not wait with a time limit in \(place): let the thread that signals, if there is one, "

@@ -304,8 +304,10 @@ extension StallReport.LockOwner {
 
 extension StallReport {
     /// The cause if its parts of the time were measured: those of an overdue operation are an estimate, because its tasks were
-    /// read at few moments.
-    package var timedCause: Cause? { kind == .overdue ? nil : cause }
+    /// read at few moments, as are those of a pool that had one look.
+    package var timedCause: Cause? {
+        kind == .overdue ? nil : cause.flatMap { $0.uncertaintyMilliseconds * 2 > durationMilliseconds ? nil : $0 }
+    }
 }
 
 extension StallReport.Cause {

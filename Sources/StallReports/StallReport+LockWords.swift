@@ -173,3 +173,54 @@ extension StallReport.Lock {
         return (isDeadlock ? "is in a deadlock: waits" : "waits") + "\(place) \(wait)"
     }
 }
+
+extension StallReport.LockOwner {
+    /// Whether waiting for a CPU is what the thread did: see ``StallReport/OwnerTime``.
+    package var isStarved: Bool {
+        guard let time, time.observedMilliseconds > 0 else { return false }
+        return time.runQueueMilliseconds >= time.observedMilliseconds * StallReport.OwnerTime.starvedShare
+    }
+
+    /// Whether the thread was blocked for most of the observed time, whatever it did at the last look.
+    var wasMostlyBlocked: Bool { time.map { $0.blockedMilliseconds > $0.observedMilliseconds / 2 } ?? false }
+
+    /// Whether the thread was on a CPU for most of the observed time, whatever it did at the last look.
+    package var wasMostlyComputing: Bool { time.map { $0.onCPUMilliseconds > $0.observedMilliseconds / 2 } ?? false }
+
+    /// What the thread did, as a phrase that follows its name: `is running`, `waits for the mutex`.
+    package var doing: String {
+        if isStarved, let time {
+            return "waited for a CPU for \(time.runQueueMilliseconds.whole) of "
+                + "\(time.observedMilliseconds.whole) ms" + (priorityInversion?.inWords ?? "")
+        }
+        if isRunning, wasMostlyBlocked, let time {
+            return "was blocked for \(time.blockedMilliseconds.whole) of "
+                + "\(time.observedMilliseconds.whole) ms"
+        }
+        if isRunning, let time, time.runQueueMilliseconds * 3 >= time.observedMilliseconds {
+            return "was on a CPU for \(time.onCPUMilliseconds.whole) and waited for one for "
+                + "\(time.runQueueMilliseconds.whole) of the \(time.observedMilliseconds.whole) ms for which it was seen"
+        }
+        if isRunning { return "is running" }
+        if wasMostlyComputing, let time {
+            return "was on a CPU for \(time.onCPUMilliseconds.whole) of \(time.observedMilliseconds.whole) ms"
+        }
+        if waitsFor != nil { return "waits for \(awaitedName)" }
+        return systemCall.map { "is in \($0)" } ?? "is waiting"
+    }
+}
+
+extension StallReport.PriorityInversion {
+    fileprivate var inWords: String {
+        " (priority inversion: its nice value is \(nice), that of the stalled thread \(waiterNice))"
+    }
+}
+
+extension StallReport.OwnerTime {
+    /// For how long it computed, and of which time, if that is more: `133 of the 223 ms for which it was seen`.
+    var computingInWords: String {
+        onCPUMilliseconds >= observedMilliseconds * 0.8
+            ? "\(onCPUMilliseconds.whole) ms"
+            : "\(onCPUMilliseconds.whole) of the \(observedMilliseconds.whole) ms for which it was seen"
+    }
+}

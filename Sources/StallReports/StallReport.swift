@@ -225,7 +225,9 @@ extension StallReport {
         var text = ""
         if let culprit {
             // A function that had no CPU, or no thread of a pool, is not to blame.
-            var lead = (culprit.shareInWords.map { ", \($0) of it" } ?? "") + " in"
+            // A few looks do not tell 92 from 99 %.
+            let part = culprit.shareInWords.map { culprit.share ?? 0 >= 0.9 ? "most" : $0 }
+            var lead = (part.map { ", \($0) of it" } ?? "") + " in"
             if kind == .starvation { lead = ": \(threadsInCulprit) in" }
             if lacksCPU { lead = " without a CPU, while it was in" }
             text = "\(lead) \(code(culprit.function))\(place)"

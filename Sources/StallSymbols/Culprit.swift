@@ -204,12 +204,19 @@ extension StallReport {
         var shares = stackShares
         if activity != nil {
             // Between two callouts, a saturated or spinning loop shows only the function that runs it.
-            let calling = shares.filter { stack, _ in
-                let frames = provenFrames(ofStack: stack)
-                let called = frames.prefix { Callout(symbol: $0.symbol) == nil }
-                // The monitor's own observers are called, too.
-                return called.count < frames.count && called.last?.symbol.flatMap(SwiftModule.of) != "StallWatch"
+            func called(inStack stack: Int) -> ArraySlice<Frame> {
+                provenFrames(ofStack: stack).prefix { Callout(symbol: $0.symbol) == nil }
             }
+            var calling = shares.filter { stack, _ in
+                let called = called(inStack: stack)
+                // The monitor's own observers are called, too.
+                return called.endIndex < provenFrames(ofStack: stack).endIndex
+                    && called.last?.symbol.flatMap(SwiftModule.of) != "StallWatch"
+            }
+            // What libraries do in the callout does not tell for whom.
+            let own = calling.filter { stack, _ in called(inStack: stack).contains { $0.isInApp && $0.function != nil }
+            }
+            if kind == .spinning, !own.isEmpty { calling = own }
             if kind != .modeStarvation, !calling.isEmpty || kind == .spinning && activity?.isModeEmpty != true {
                 shares = calling
             }

@@ -125,6 +125,22 @@ import Testing
                 == true)
     }
 
+    @Test func `a lack of CPU is told beside a cause that is only possible`() throws {
+        var report = try Stall(kind: .cpu, confidence: .possible, onCPU: 288).report()
+        report.cause?.blockedMilliseconds = 0
+        #expect(report.advice?.rule == "look")
+        report.cause?.runQueueMilliseconds = report.durationMilliseconds - 288
+        #expect(report.advice?.text.contains("with a CPU, too, the turn takes 288 ms.") == true)
+        report.cause?.onCPUMilliseconds = 100
+        #expect(report.advice?.rule == "look", "the lack of CPU alone makes it a stall")
+    }
+
+    @Test func `a turn without samples is perhaps one of many that had no CPU`() throws {
+        var report = try StallReport.literal()
+        (report.cause, report.missingSamplesReason) = (nil, "the turn had ended")
+        #expect(report.advice?.text.hasPrefix("See whether CPUs are short") == true)
+    }
+
     /// What calls it needs its value.
     @Test func `of a few sleeps the call is to be changed`() throws {
         var report = try Stall(kind: .sleep, call: Self.call("clock_nanosleep", "60 ms"), outer: "refresh").report()

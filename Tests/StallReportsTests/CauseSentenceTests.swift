@@ -69,6 +69,11 @@ import Testing
         var blocked = starved
         blocked.time = StallReport.OwnerTime(observedMilliseconds: 400, onCPUMilliseconds: 2, runQueueMilliseconds: 45)
         #expect(sentence(.lock, mutex([blocked])) == start + "was blocked for 353 of 400 ms.")
+        var seen = starved
+        seen.time = StallReport.OwnerTime(observedMilliseconds: 223, onCPUMilliseconds: 133, runQueueMilliseconds: 88)
+        #expect(
+            sentence(.lock, mutex([seen]))
+                == start + "was on a CPU for 133 and waited for one for 88 of the 223 ms for which it was seen.")
         starved.priorityInversion = .init(nice: 10, waiterNice: 0)
         #expect(
             sentence(.lock, mutex([starved]))

@@ -1,6 +1,7 @@
 import Foundation
 import TestSupport
 import Testing
+import TextOutput
 
 @testable import StallReports
 @testable import StallWatchCLI
@@ -20,6 +21,14 @@ import Testing
         let words = "Functions of Python have no names here"
         #expect(try Tool.run(["show", "stall-1.json"], in: scratch).output.contains(words))
         #expect(try !Tool.run(["show", "."], in: try folder()).output.contains(words))
+    }
+
+    @Test func `the reason why nothing is known is shown`() throws {
+        let fixture = ReportFixture(number: 1, missingSamplesReason: "the turn had ended")
+        var report = try StallReport(jsonData: Array(fixture.json.utf8))
+        report.cause = nil
+        let text = ReportView(report: report, origin: ReportOrigin(path: "-"), terminal: Terminal()).brief
+        #expect(text.contains("No sample: the turn had ended."))
     }
 
     private func folder() throws -> TemporaryDirectory {

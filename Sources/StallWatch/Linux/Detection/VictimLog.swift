@@ -95,7 +95,7 @@ struct VictimLog {
 
     static let changing = "the timers: the loop changed them while they were read"
     /// No mode is current then whose timers could be read, though those of the default mode may be due.
-    static let outside = "the timers: the loop is in no watched run"
+    static let outside = "the timers, as the loop is in no watched run"
 }
 
 /// A stall that is over, and whose last report waits for the turns that follow it without a wait.

@@ -61,11 +61,9 @@ struct LockOwnerResolver {
             let closesCircle = links.contains { $0.thread == owner }
             let (described, next) = describe(owner, own: owner == waiter ? stack : nil)
             found.owners.append(described)
-            if closesCircle {
-                // Also a stalled thread outside of the circle waits for it forever.
-                found.isDeadlock = links.allSatisfy(isUnchanged)
-                break
-            }
+            // Also a stalled thread outside of the circle waits for it forever.
+            found.isDeadlock = closesCircle
+            if closesCircle { break }
             if let next { links.append(next) }
             last = next
         }
