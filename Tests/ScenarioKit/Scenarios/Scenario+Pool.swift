@@ -80,6 +80,15 @@ extension Scenario {
             for task in tasks { await task.value }
             _ = monitor
         },
+        .quiet(
+            "pool-batch-watched", "the same, and the pool is watched as a whole", suppressed: .noTaskWaited
+        ) { context in
+            // The heartbeat is late long before a thread counts as pinned.
+            try await context.watch(.cooperativePool(), pinnedThreshold: context.threshold * 20)
+            await pause(context.threshold * 2)
+            let tasks = (0..<threads).map { _ in Task.detached { spinTheCPU(for: context.threshold * 5) } }
+            for task in tasks { await task.value }
+        },
         .stalling(
             "pool-executor", "a job that sleeps occupies one of the two threads of a task executor", times: 4,
             ExpectedReport(

@@ -147,11 +147,14 @@ final class WatchedWorld: Sendable {
 
     var states: [StallRecord.State] { records.withLock { $0.map(\.state) } }
 
-    func context(_ capturer: any StackCapturing, options: WatchdogOptions = .init()) -> WatchdogContext {
+    func context(
+        _ capturer: any StackCapturing, options: WatchdogOptions = .init(),
+        delaysNoTask: @escaping (LoopMonitor) -> Bool = { _ in false }
+    ) -> WatchdogContext {
         WatchdogContext(
             capturer: capturer, now: { self.time.load(ordering: .relaxed) },
             submit: { record in self.records.withLock { $0.append(record) } }, suppressed: suppressed,
-            options: options
+            options: options, delaysNoTask: delaysNoTask
         )
     }
 }

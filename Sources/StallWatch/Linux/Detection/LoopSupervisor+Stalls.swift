@@ -14,6 +14,7 @@ extension LoopSupervisor {
         }
         log.isDebugged = false
         guard !followToolWait(stall, poll, at: time) else { return detector.measureAnew(from: time) }
+        if let start = followPoolWait(stall, at: time) { return detector.measureAnew(from: start) }
         reportFollowed(at: time)
         // The turn ran at the poll; of a turn that has ended since, the end is known only roughly.
         let overSince = loop.recorder.markStalled(stall.turnBegan).map { _ in time }
@@ -37,6 +38,7 @@ extension LoopSupervisor {
         }
         var record = StallRecord(stall, of: loop, poll, threshold: detector.threshold, at: time)
         if let toolWait, toolWait.turn == stall.turnBegan { record.startUncertainty = stall.start &- toolWait.time }
+        if let poolWait, poolWait.turn == stall.turnBegan { record.startUncertainty = stall.start &- poolWait.time }
         if log.isUncertain { record.startUncertainty = stall.start &- stall.turnBegan }
         record.work = loop.source.work
         record.poolWidth = loop.source.width

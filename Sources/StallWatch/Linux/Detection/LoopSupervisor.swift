@@ -22,6 +22,8 @@ struct LoopSupervisor {
     let victimReader: VictimReader
     /// The last wait of a tool that was no stall.
     var toolWait: ToolWait.Look?
+    /// The last late heartbeat of the task pool that was no stall.
+    var poolWait: PoolWait?
     /// The last stall, while the turns that follow it without a wait are counted.
     var followed: FollowedStall?
     private(set) var progress: LoopProgress

@@ -36,6 +36,23 @@ struct PoolReader {
         }
     }
 
+    /// Returns whether a heartbeat waits for threads of the task pool that all compute, and no task does; `false` if it is not
+    /// known.
+    static func delaysNoTask(_ loop: LoopMonitor, _ tasks: () -> PoolTasks) -> Bool {
+        let pools = WatchedPools([loop], withMain: false)
+        guard !pools.isUnconfirmed, !pools.pendingQueues.isEmpty, case .reader(let reader) = tasks()
+        else { return false }
+        return delaysNoTask(PoolReader(reader).look(pools), in: pools.pendingQueues)
+    }
+
+    static func delaysNoTask(_ seen: [Sighting], in queues: [UInt64]) -> Bool {
+        queues.allSatisfy { queue in
+            let threads = seen.filter { $0.sighting.pool == queue }
+            return threads.count == threads.first?.width
+                && threads.allSatisfy { $0.waitingTasks == 0 && $0.sighting.reading.isRunnable }
+        }
+    }
+
     /// The items that wait in a queue.
     private struct Waiting {
         /// `nil` if it is not known.

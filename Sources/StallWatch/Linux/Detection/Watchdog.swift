@@ -95,7 +95,7 @@ final class Watchdog: Sendable {
     func run(capturing capturer: any StackCapturing) {
         let context = WatchdogContext(
             capturer: capturer, now: now, submit: submit, suppressed: suppressed, options: options,
-            operations: operations)
+            operations: operations, delaysNoTask: { [tasks] in PoolReader.delaysNoTask($0, tasks) })
         var supervisors: [LoopSupervisor] = []
         var pool = PoolSupervisor(threshold: options.pinnedThreshold, tasks: tasks)
         var schedule = PollSchedule()
@@ -126,9 +126,7 @@ final class Watchdog: Sendable {
                 nextLook = pool.look(
                     at: now(), countingFrom: timekeeper.countingFrom,
                     wasStopped: timekeeper.reason == .processStopped, isForced: !requests.isEmpty,
-                    isStarved: supervisors.contains {
-                        $0.loop.source.kind == .cooperativePool && $0.detector.stall != nil
-                    }, context)
+                    isStarved: supervisors.contains(where: \.isStarved), context)
             }
             context.threads.peers.begin()
             // The first look comes before it: it may take some 10 ms.

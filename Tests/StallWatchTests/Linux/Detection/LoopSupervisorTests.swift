@@ -196,6 +196,36 @@ import TestSupport
         #expect(world.records.withLock { $0.last?.state == .ended && $0.last?.loop.priorities == ["medium"] })
     }
 
+    /// The looks are a threshold and a bit apart; `true`: all threads compute, and no task waits.
+    @Test(
+        arguments: [
+            ([true, true, true], []), ([true, false, true], []), ([false], [.ongoing]),
+            ([true, true, false, false], [.ongoing]),
+        ] as [([Bool], [StallRecord.State])])
+    mutating func `a late heartbeat is no stall until a task waits`(looks: [Bool], states: [StallRecord.State]) {
+        let computes = Mutex(false)
+        // A supervisor does not keep its context.
+        let context = world.context(capturer, delaysNoTask: { _ in computes.withLock { $0 } })
+        defer { withExtendedLifetime(context) {} }
+        let pool = LoopMonitor.stub("tasks", threshold: Self.threshold, ThreadSource(.cooperativePool))
+        supervisor = LoopSupervisor(pool, context)
+        pool.recorder.beginTurn(at: Self.begin)
+        let step = 2 * Self.threshold
+        for (number, look) in looks.enumerated() {
+            #expect(world.states.isEmpty)
+            computes.withLock { $0 = look }
+            _ = poll(at: Self.begin + UInt64(number + 1) * step)
+            #expect(supervisor.isStarved == !look)
+        }
+        #expect(world.states == states)
+        #expect(world.suppressed.current[.noTaskWaited] == (looks[0] ? 1 : 0))
+        let record = world.records.withLock { $0.last }
+        // The last look was a step after the one from which it counts, and that a step after the last one without a task.
+        guard looks.count > 1, let record else { return }
+        #expect((Self.threshold...step).contains(record.duration))
+        #expect(record.startUncertainty ?? 0 >= step)
+    }
+
     /// The watchdog may wait for a sample while the loop ends its turn and the thread ends.
     @Test mutating func aTurnKeepsItsEndWhenItsThreadEndsAfterIt() throws {
         let next = poll(at: Self.begin + Self.threshold)

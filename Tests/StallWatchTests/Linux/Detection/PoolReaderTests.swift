@@ -1,11 +1,11 @@
 import Dispatch
 import Foundation
 import LinuxSupport
-import StackCapture
 import Synchronization
 import TestSupport
 import Testing
 
+@testable import StackCapture
 @testable import StallWatch
 
 /// Tasks that block threads of the pool, of a priority that no other test uses.
@@ -93,6 +93,29 @@ import Testing
     @Test func `threads between two tasks are not counted beside an empty root queue`() {
         let words = Words([0x1000 + 24: 0x8000, 0x8000 + 104: 0, 0x8000 + 48: 0])
         #expect(PoolReader.withoutThread(among: 7, of: 0x1000, QueueItems(head: 104, next: 16), words) == 0)
+    }
+
+    private func sighting(_ number: Int32, state: Character, waiting: Int?) -> PoolReader.Sighting {
+        var reading = ThreadReading(time: 1, onCPU: 1)
+        reading.state = state.asciiValue ?? 0
+        return .init(
+            sighting: .init(thread: number, task: UInt64(number), pool: 0x1000, reading: reading), label: "tasks",
+            kind: .cooperativePool, task: 0x2000, width: 2, waitingTasks: waiting)
+    }
+
+    @Test(
+        arguments: [
+            ("RR", 0, true), ("RS", 0, false), ("DR", 0, false), ("R", 0, false), ("RR", 1, false), ("RR", nil, false),
+        ] as [(String, Int?, Bool)])
+    func `only a whole pool that computes and has no task delays none`(states: String, waiting: Int?, isSo: Bool) {
+        let seen = states.enumerated().map { sighting(Int32($0 + 1), state: $1, waiting: waiting) }
+        #expect(PoolReader.delaysNoTask(seen, in: [0x1000]) == isSo)
+        #expect(!PoolReader.delaysNoTask(seen, in: [0x1000, 0x3000]), "the other queue's threads do not run a task")
+    }
+
+    @Test func `without a heartbeat that waits it is not known`() {
+        let loop = LoopMonitor.stub("tasks", threshold: 1, HeartbeatSource(kind: .cooperativePool) { _ in })
+        #expect(!PoolReader.delaysNoTask(loop) { .unreadable })
     }
 
     /// In a process with thousands of threads a look takes some 50 ms.
