@@ -162,6 +162,8 @@ final class Watchdog: Sendable {
         for loop in changes.added {
             supervisors.append(LoopSupervisor(loop, context))
             schedule.add(loop.recorder)
+            // Prepares on another thread, which a look at all threads may meet.
+            if loop.source.kind == .cooperativePool { _ = tasks() }
         }
         let added = changes.added.filter { $0.source.receiver == nil }
         if !added.isEmpty { context.loops += added }
