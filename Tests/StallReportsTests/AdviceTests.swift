@@ -200,7 +200,7 @@ import Testing
     @Test(
         arguments: [(true, "Find what should end the wait in load()"), (false, "Do not wait in load()")]
             as [(Bool, String)])
-    func `what ended a wait with a time limit is told`(endedByLimit: Bool, text: String) throws {
+    func `the advice depends on whether the time limit ended the wait`(endedByLimit: Bool, text: String) throws {
         var lock = Self.lock(.semaphore, [])
         (lock.hasTimeLimit, lock.endedByTimeLimit) = (true, endedByLimit)
         #expect(try Stall(kind: .lock, lock: lock).report().advice?.text.hasPrefix(text) == true)

@@ -18,11 +18,10 @@ enum ToolWait {
         guard task == mainTask, let call else { return false }
         return switch call.name {
         case "read": call.argument(0) == 0
-        case "poll" where call.argument(1) == 1 && memory.integer(at: call.argument(0)) == 0,
-            "ppoll" where call.argument(1) == 1 && memory.integer(at: call.argument(0)) == 0,
-            // The number of descriptors: only the first is asked about.
-            "select" where call.argument(0) == 1, "pselect6" where call.argument(0) == 1:
-            true
+        case "poll", "ppoll":
+            call.argument(1) == 1 && memory.integer(at: call.argument(0)) == 0 || untilExit()
+        // The first number that is not asked about.
+        case "select", "pselect6": call.argument(0) == 1 || untilExit()
         default: others.contains(call.name) || polls.contains(call.name) && untilExit()
         }
     }
@@ -30,9 +29,11 @@ enum ToolWait {
     static func isExpected(
         of task: UInt64, in call: SystemCall?, _ frames: [CapturedFrame], _ context: WatchdogContext
     ) -> Bool {
-        isExpected(of: task, in: call, GuardedMemory()) {
-            WaitFunctionNames.shared.isWaitUntilExit(frames, in: context.capturer.images())
-        }
+        isExpected(of: task, in: call, GuardedMemory()) { isUntilExit(frames, context) }
+    }
+
+    static func isUntilExit(_ frames: [CapturedFrame], _ context: WatchdogContext) -> Bool {
+        WaitFunctionNames.shared.isWaitUntilExit(frames, in: context.capturer.images())
     }
 
     /// A wait on the main thread that is no stall, because nothing waits for the thread.
@@ -75,13 +76,12 @@ extension LoopSupervisor {
     ) -> Bool {
         guard victimReader.readsMainQueue, case .thread(let thread) = poll.target, let stack = inspection.stack,
             let task = stack.context?.task?.id, task == ToolWait.mainTask,
-            let reading = inspection.reading ?? diagnostician.read(thread, after: stack),
-            case let call = diagnostician.call(of: reading, stack),
-            ToolWait.isExpected(of: task, in: call, stack.frames, context)
+            let reading = inspection.reading ?? diagnostician.read(thread, after: stack)
         else { return false }
-        let isOfPoll = call.map { StallReport.loopWaits.contains($0.name) } ?? false
+        let isUntilExit = ToolWait.isUntilExit(stack.frames, context)
         // The run of `Process.waitUntilExit()` is its own.
-        guard isOfPoll || !stack.frames.contains(where: { loop.source.runFunction.contains($0.address) }),
+        guard isUntilExit || !stack.frames.contains(where: { loop.source.runFunction.contains($0.address) }),
+            ToolWait.isExpected(of: task, in: diagnostician.call(of: reading, stack), GuardedMemory(), { isUntilExit }),
             !isNeeded(in: stall, at: time)
         else { return false }
         suppress(.noTaskWaited)

@@ -263,11 +263,9 @@ final class ProcessThreads {
         guard timeLeft > 0 else { return .failure(.outOfTime) }
         let began = monotonicNow()
         defer { timeLeft -= min(monotonicNow() - began, timeLeft) }
-        return Result { () throws(CaptureFailure) in
-            // What its call asks for, before a stop.
-            if mayStop { read(thread) }
-            return try capturer.capture(thread: thread, mayStop: mayStop)
-        }
+        // What its call asks for, before a stop.
+        if mayStop { read(thread) }
+        return Result { () throws(CaptureFailure) in try capturer.capture(thread: thread, mayStop: mayStop) }
     }
 
     func names(of stack: CapturedStack) -> [NamedFrame] {
