@@ -25,6 +25,8 @@ struct NotRunDetector {
     private var (samples, nextSample): (Int, UInt64) = (0, 0)
     /// Since when the loop is not run although a timer is due, in monotonic nanoseconds.
     private(set) var since: UInt64 = 0
+    /// The last look that found the timer due, in monotonic nanoseconds: it may have been removed right after.
+    private var lastDue: UInt64 = 0
 
     /// Returns what an answer to the last question, or a run of the loop, changes.
     ///
@@ -41,7 +43,8 @@ struct NotRunDetector {
         }
         guard let answer, answer.time > load.lastEnd else { return nil }
         let due = Self.dueSince(answer, load, countingFrom: countingFrom)
-        guard let begin = due else { return forget(at: answer.time) }
+        guard let begin = due else { return forget(at: lastDue) }
+        lastDue = answer.time
         if sightings == 0 { since = begin }
         sightings += 1
         guard isReported else { return .sample }
