@@ -71,8 +71,9 @@ extension AdviceRule {
         let (onCPU, blocked) = (facts.cause.onCPUMilliseconds, facts.cause.blockedMilliseconds)
         // Also where no single cause explains the time, if a quarter of it is a lack of CPU.
         let isPart =
-            facts.cause.runQueueMilliseconds * 4 >= facts.report.durationMilliseconds
-            && onCPU + blocked >= facts.report.thresholdMilliseconds
+            facts.report.timedCause != nil
+            && facts.cause.runQueueMilliseconds * 4 >= facts.report.durationMilliseconds
+            && onCPU + blocked - facts.cause.uncertaintyMilliseconds >= facts.report.thresholdMilliseconds
         guard facts.isSure ? facts.cause.kind == .cpuContention : isPart else { return nil }
         if !facts.report.lacksCPU, let place = blocked > onCPU ? facts.report.longestWait?.place : facts.culprit {
             return "Move \(place) off \(facts.loop) first: with a CPU, too, the turn takes "

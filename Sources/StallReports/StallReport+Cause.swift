@@ -303,8 +303,8 @@ extension StallReport.LockOwner {
 }
 
 extension StallReport {
-    /// The cause if its parts of the time were measured: those of an overdue operation are an estimate, because its tasks were
-    /// read at few moments, as are those of a pool that had one look.
+    /// The cause if its parts of the time were measured, and not estimated from few looks, as those of a pool and of an overdue
+    /// operation are.
     package var timedCause: Cause? {
         kind == .overdue ? nil : cause.flatMap { $0.uncertaintyMilliseconds * 2 > durationMilliseconds ? nil : $0 }
     }

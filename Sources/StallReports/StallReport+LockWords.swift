@@ -86,7 +86,9 @@ extension StallReport {
         let names = frames[..<index].map { frame in
             frame.image.flatMap { images.indices.contains($0) ? images[$0].name : nil } ?? ""
         }
-        if call == "dlopen", let linker = names.firstIndex(where: { $0.hasPrefix("ld-") }), linker > own {
+        if call == "dlopen", let linker = names.firstIndex(where: { $0.hasPrefix("ld-") }), linker > own,
+            !names[linker - 1].isEmpty
+        {
             return ", called by dlopen, which runs an initializer of \(names[linker - 1])"
         }
         let caller = frames[index...].first(where: \.isPlaceOfApp)?.place
@@ -197,7 +199,9 @@ extension StallReport.LockOwner {
             return "was blocked for \(time.blockedMilliseconds.whole) of "
                 + "\(time.observedMilliseconds.whole) ms"
         }
-        if isRunning, let time, time.runQueueMilliseconds * 3 >= time.observedMilliseconds {
+        if isRunning, let time, time.runQueueMilliseconds >= 1,
+            time.runQueueMilliseconds * 3 >= time.observedMilliseconds
+        {
             return "was on a CPU for \(time.onCPUMilliseconds.whole) and waited for one for "
                 + "\(time.runQueueMilliseconds.whole) of the \(time.observedMilliseconds.whole) ms for which it was seen"
         }

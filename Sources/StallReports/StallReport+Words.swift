@@ -251,8 +251,8 @@ public enum SuppressionReason: String, Codable, Sendable, CaseIterable {
     case repeated
     /// The monitor had reached the limit of reports per minute, or of reports on overdue operations at a time.
     case rateLimit
-    /// A task computed on a thread of its pool for longer than the threshold, and no task waited for one; or the main task
-    /// waited for its input or a child, and nothing for the main thread.
+    /// A task computed on a thread of its pool for longer than the threshold, or all of them did and a heartbeat was late, and
+    /// no task waited for one; or the main task waited for its input or a child, and nothing for the main thread.
     case noTaskWaited
 }
 

@@ -138,7 +138,10 @@ import Testing
     @Test func `a turn without samples is perhaps one of many that had no CPU`() throws {
         var report = try StallReport.literal()
         (report.cause, report.missingSamplesReason) = (nil, "the turn had ended")
+        report.monitor.watchdogLateMilliseconds = 12
         #expect(report.advice?.text.hasPrefix("See whether CPUs are short") == true)
+        report.monitor.watchdogLateMilliseconds = 0.1
+        #expect(report.advice == nil, "it ended just before the watchdog looked in time")
     }
 
     /// What calls it needs its value.

@@ -81,6 +81,7 @@ struct PageData {
         return [
             ("cause", text(report.causeWord)), ("summary", text(report.why)), ("heldUp", text(report.heldUpBy)),
             ("confidence", text(cause?.confidence.rawValue)), ("kernel", text(kernel)),
+            ("lacksCPU", report.lacksCPU ? 1 : 0),
             ("onCPU", StallWeights.microseconds(times?.onCPUMilliseconds ?? 0)),
             ("runQueue", StallWeights.microseconds(times?.runQueueMilliseconds ?? 0)),
             ("blocked", StallWeights.microseconds(times?.blockedMilliseconds ?? 0)),

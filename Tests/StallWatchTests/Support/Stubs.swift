@@ -149,7 +149,7 @@ final class WatchedWorld: Sendable {
 
     func context(
         _ capturer: any StackCapturing, options: WatchdogOptions = .init(),
-        delaysNoTask: @escaping (LoopMonitor) -> Bool = { _ in false }
+        delaysNoTask: @escaping (LoopMonitor, [LoopMonitor]) -> Bool = { _, _ in false }
     ) -> WatchdogContext {
         WatchdogContext(
             capturer: capturer, now: { self.time.load(ordering: .relaxed) },

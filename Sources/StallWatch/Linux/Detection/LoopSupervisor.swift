@@ -24,6 +24,8 @@ struct LoopSupervisor {
     var toolWait: ToolWait.Look?
     /// The last late heartbeat of the task pool that was no stall.
     var poolWait: PoolWait?
+    /// When the pool may be looked at again for another heartbeat, in monotonic nanoseconds.
+    var poolRestsUntil: UInt64 = 0
     /// The last stall, while the turns that follow it without a wait are counted.
     var followed: FollowedStall?
     private(set) var progress: LoopProgress
@@ -91,6 +93,7 @@ struct LoopSupervisor {
         at time: UInt64, countingFrom: UInt64, excusedUntil: UInt64 = 0, suppressed reason: SuppressionReason
     ) -> UInt64 {
         if countingFrom > self.countingFrom {
+            (toolWait, poolWait) = (nil, nil)
             if reason == .processStopped { interrupt(until: countingFrom) }
             if reason == .paused { pause(until: countingFrom) }
         }

@@ -36,20 +36,26 @@ struct PoolReader {
         }
     }
 
-    /// Returns whether a heartbeat waits for threads of the task pool that all compute, and no task does; `false` if it is not
-    /// known.
-    static func delaysNoTask(_ loop: LoopMonitor, _ tasks: () -> PoolTasks) -> Bool {
-        let pools = WatchedPools([loop], withMain: false)
-        guard !pools.isUnconfirmed, !pools.pendingQueues.isEmpty, case .reader(let reader) = tasks()
+    /// Returns whether a heartbeat of one of these loops waits for threads of the task pool that compute, and nothing of the app
+    /// does; `false` if it is not known.
+    static func delaysNoTask(_ loop: LoopMonitor, among loops: [LoopMonitor], _ tasks: () -> PoolTasks) -> Bool {
+        let own = WatchedPools([loop], withMain: false)
+        let pools = WatchedPools(loops, withMain: false)
+        guard !pools.isUnconfirmed, !own.pendingQueues.isEmpty, case .reader(let reader) = tasks(),
+            let layout = QueueItems.learned
         else { return false }
-        return delaysNoTask(PoolReader(reader).look(pools), in: pools.pendingQueues)
+        let seen = PoolReader(reader).look(pools)
+        // Blocks of global queues wait for the same threads.
+        return delaysNoTask(seen, in: own.pendingQueues)
+            && own.pendingQueues.allSatisfy { withoutThread(among: 1, of: $0, layout, GuardedMemory()) == 0 }
     }
 
     static func delaysNoTask(_ seen: [Sighting], in queues: [UInt64]) -> Bool {
         queues.allSatisfy { queue in
             let threads = seen.filter { $0.sighting.pool == queue }
-            return threads.count == threads.first?.width
-                && threads.allSatisfy { $0.waitingTasks == 0 && $0.sighting.reading.isRunnable }
+            // A thread that computes may sleep for a moment, for a page or a lock.
+            return threads.count == threads.first?.width && threads.allSatisfy { $0.waitingTasks == 0 }
+                && threads.count { $0.sighting.reading.isRunnable } * 2 > threads.count
         }
     }
 
@@ -74,7 +80,7 @@ struct PoolReader {
             let width = DispatchLayout.width(of: queue, memory),
             let state = memory.word(at: queue &+ DispatchLayout.stateOffset)
         else { return Waiting() }
-        let own = pools.pendingQueues.contains(queue) ? 1 : 0
+        let own = pools.pendingQueues.count { $0 == queue }
         let unseen = DispatchLayout.places(state, width: width) - threads
         let count = Self.withoutThread(among: unseen, of: queue, layout, memory).map { max(items.count + $0 - own, 0) }
         // One in 2^64 items counts as none. The oldest one may be in the root queue.
@@ -171,7 +177,7 @@ struct WatchedPools {
     var label: String?
     /// The labels of task executors, by their addresses.
     var executors: [UInt64: String] = [:]
-    /// The queues in which an item of the monitor's own waits.
+    /// The queue of each item of the monitor's own that waits.
     var pendingQueues: [UInt64] = []
     /// Whether an item of the monitor's own waits in a queue that is not known.
     var isUnconfirmed = false
@@ -183,8 +189,9 @@ struct WatchedPools {
             switch source.kind {
             case .cooperativePool:
                 let pending = source.pendingHeartbeats
-                (label, pendingQueues) = (loop.label, pending.compactMap(\.self))
-                isUnconfirmed = pending.contains(nil)
+                label = loop.label
+                pendingQueues += pending.compactMap(\.self)
+                isUnconfirmed = isUnconfirmed || pending.contains(nil)
             case .mainQueue where withMain: label = label ?? "tasks"
             case .taskExecutor: executors[source.executor] = loop.label
             default: break

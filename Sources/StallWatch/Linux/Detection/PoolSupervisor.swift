@@ -57,8 +57,9 @@ struct PoolSupervisor {
     ///
     /// If the process `wasStopped` until `countingFrom`, what was pinned before has a report up to the last look.
     ///
-    /// While the whole pool does not start tasks in time (`isStarved`), its own report is about all threads of the queue in which
-    /// the heartbeat waits. So a pin of that queue has a report of its own only once the heartbeat has run, or is no proof.
+    /// While the whole pool does not start tasks in time (`isStarved`), its own report is about all threads of the queue in
+    /// which the heartbeat waits, or soon will be. So a pin of that queue has a report of its own only once the heartbeat has
+    /// run, or is no proof.
     mutating func look(
         at now: UInt64, countingFrom: UInt64, wasStopped: Bool = false, isForced: Bool,
         isStarved: @autoclosure () -> Bool, _ context: WatchdogContext

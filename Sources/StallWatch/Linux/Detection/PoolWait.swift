@@ -1,6 +1,6 @@
 import LinuxSupport
 
-/// A heartbeat of the task pool that is late, but nothing of the app is: all threads compute, and no task waits for one.
+/// A heartbeat of the task pool that is late, but nothing of the app is: its threads compute, and no task waits for one.
 struct PoolWait {
     /// When its turn began, in monotonic nanoseconds, which identifies it.
     let turn: UInt64
@@ -16,10 +16,17 @@ extension LoopSupervisor {
     ///
     /// Items start in their order: a task that waits does so until the heartbeat, which came before it, has run.
     mutating func followPoolWait(_ stall: StallDetector.Stall, at time: UInt64) -> UInt64? {
+        guard loop.source.kind == .cooperativePool else { return nil }
+        let last = poolWait.flatMap { $0.turn == stall.turnBegan ? $0 : nil }
+        // The looks at the turns before have taken their part of the CPU.
+        if last == nil, time < poolRestsUntil {
+            log.isUncertain = true
+            return poolRestsUntil
+        }
         let before = threadTimeNow()
         var delaysNone = false
-        context.timeCheck { delaysNone = context.delaysNoTask(loop) }
-        let last = poolWait.flatMap { $0.turn == stall.turnBegan ? $0 : nil }
+        context.timeCheck { delaysNone = context.delaysNoTask(loop, context.loops) }
+        poolRestsUntil = context.now() &+ (threadTimeNow() &- before) &* PoolSupervisor.restFactor
         if delaysNone {
             suppress(.noTaskWaited)
             poolWait = PoolWait(turn: stall.turnBegan, time: time, isOver: false)
@@ -28,7 +35,7 @@ extension LoopSupervisor {
         } else {
             return nil
         }
-        return context.now() &+ (threadTimeNow() &- before) &* PoolSupervisor.restFactor
+        return delaysNone ? poolRestsUntil : time
     }
 
     /// Whether the whole task pool does not start tasks in time, or may not since a moment ago.

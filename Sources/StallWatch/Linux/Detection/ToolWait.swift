@@ -6,7 +6,6 @@ import StallReports
 enum ToolWait {
     /// The id of a process's first task, which the async `main` of a tool is.
     static let mainTask: UInt64 = 1
-    private static let polls = StallReport.loopWaits.union(["select", "pselect6"])
     private static let others: Set = ["wait4", "waitid", "rt_sigtimedwait", "rt_sigsuspend", "pause"]
 
     /// Returns whether a task is the main one, and its call such a wait.
@@ -22,7 +21,7 @@ enum ToolWait {
             call.argument(1) == 1 && memory.integer(at: call.argument(0)) == 0 || untilExit()
         // The first number that is not asked about.
         case "select", "pselect6": call.argument(0) == 1 || untilExit()
-        default: others.contains(call.name) || polls.contains(call.name) && untilExit()
+        default: others.contains(call.name) || StallReport.loopWaits.contains(call.name) && untilExit()
         }
     }
 

@@ -95,7 +95,7 @@ final class Watchdog: Sendable {
     func run(capturing capturer: any StackCapturing) {
         let context = WatchdogContext(
             capturer: capturer, now: now, submit: submit, suppressed: suppressed, options: options,
-            operations: operations, delaysNoTask: { [tasks] in PoolReader.delaysNoTask($0, tasks) })
+            operations: operations, delaysNoTask: { [tasks] in PoolReader.delaysNoTask($0, among: $1, tasks) })
         var supervisors: [LoopSupervisor] = []
         var pool = PoolSupervisor(threshold: options.pinnedThreshold, tasks: tasks)
         var schedule = PollSchedule()

@@ -12,8 +12,9 @@ final class WatchdogContext {
     let options: WatchdogOptions
     /// Returns the operations in progress, at a time and since the beginning of a stall, in monotonic nanoseconds.
     let operations: @Sendable (_ start: UInt64, _ now: UInt64) -> OperationsInFlight
-    /// Returns whether all threads of a pool compute, and no task of the app waits for one; `false` if it is not known.
-    let delaysNoTask: (LoopMonitor) -> Bool
+    /// Returns whether a pool, which is one of the loops, computes, and nothing of the app waits for its threads; `false` if it
+    /// is not known.
+    let delaysNoTask: (LoopMonitor, [LoopMonitor]) -> Bool
     private let watchdog = clinux_gettid()
     /// The time of all checks so far, in nanoseconds: one that reads names may wait for a disk and delay the watchdog.
     private(set) var timeOfChecks: UInt64 = 0
@@ -31,7 +32,7 @@ final class WatchdogContext {
         capturer: any StackCapturing, now: @escaping @Sendable () -> UInt64,
         submit: @escaping @Sendable (StallRecord) -> Void, suppressed: SuppressionCounter, options: WatchdogOptions,
         operations: @escaping @Sendable (UInt64, UInt64) -> OperationsInFlight = { _, _ in OperationsInFlight() },
-        delaysNoTask: @escaping (LoopMonitor) -> Bool = { _ in false }
+        delaysNoTask: @escaping (LoopMonitor, [LoopMonitor]) -> Bool = { _, _ in false }
     ) {
         self.capturer = capturer
         self.now = now

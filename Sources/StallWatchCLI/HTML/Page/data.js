@@ -156,11 +156,9 @@ function sentence(stall) {
     pinned: [" had a pinned thread for ", " has had a pinned thread for "] };
   const verb = verbs[text(stalls.kind[stall])] || [" stalled for ", " stalled and has not come back after "];
   let words = loop.label + verb[text(stalls.state[stall]) === "ended" ? 0 : 1] + duration(stalls.duration[stall]);
-  const isWithoutCPU = ["cpuContention", "throttled"].includes(causeOf(stall)) && text(stalls.confidence[stall]) !== "possible"
-    && stalls.onCPU[stall] + stalls.blocked[stall] < stalls.threshold[stall];
   // The page does not have the other threads of a pool.
   const lead = text(stalls.kind[stall]) === "starvation" ? ": one of its threads was in "
-    : isWithoutCPU ? " without a CPU, while it was in " : " in ";
+    : stalls.lacksCPU[stall] === 1 ? " without a CPU, while it was in " : " in ";
   if (stalls.culprit[stall] !== null) words += lead + text(stalls.culprit[stall]);
   if (stalls.callout[stall] !== null) words += " (" + text(stalls.callout[stall]) + ")";
   if (stalls.heldUp[stall] !== null) words += ", held up by " + text(stalls.heldUp[stall]);

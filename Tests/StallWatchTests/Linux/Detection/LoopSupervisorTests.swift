@@ -205,7 +205,7 @@ import TestSupport
     mutating func `a late heartbeat is no stall until a task waits`(looks: [Bool], states: [StallRecord.State]) {
         let computes = Mutex(false)
         // A supervisor does not keep its context.
-        let context = world.context(capturer, delaysNoTask: { _ in computes.withLock { $0 } })
+        let context = world.context(capturer, delaysNoTask: { _, _ in computes.withLock { $0 } })
         defer { withExtendedLifetime(context) {} }
         let pool = LoopMonitor.stub("tasks", threshold: Self.threshold, ThreadSource(.cooperativePool))
         supervisor = LoopSupervisor(pool, context)

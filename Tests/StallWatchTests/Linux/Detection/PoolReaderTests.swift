@@ -100,12 +100,13 @@ import Testing
         reading.state = state.asciiValue ?? 0
         return .init(
             sighting: .init(thread: number, task: UInt64(number), pool: 0x1000, reading: reading), label: "tasks",
-            kind: .cooperativePool, task: 0x2000, width: 2, waitingTasks: waiting)
+            kind: .cooperativePool, task: 0x2000, width: 3, waitingTasks: waiting)
     }
 
     @Test(
         arguments: [
-            ("RR", 0, true), ("RS", 0, false), ("DR", 0, false), ("R", 0, false), ("RR", 1, false), ("RR", nil, false),
+            ("RRR", 0, true), ("RSR", 0, true), ("DRS", 0, false), ("RR", 0, false), ("RRR", 1, false),
+            ("RRR", nil, false),
         ] as [(String, Int?, Bool)])
     func `only a whole pool that computes and has no task delays none`(states: String, waiting: Int?, isSo: Bool) {
         let seen = states.enumerated().map { sighting(Int32($0 + 1), state: $1, waiting: waiting) }
@@ -115,7 +116,7 @@ import Testing
 
     @Test func `without a heartbeat that waits it is not known`() {
         let loop = LoopMonitor.stub("tasks", threshold: 1, HeartbeatSource(kind: .cooperativePool) { _ in })
-        #expect(!PoolReader.delaysNoTask(loop) { .unreadable })
+        #expect(!PoolReader.delaysNoTask(loop, among: [loop]) { .unreadable })
     }
 
     /// In a process with thousands of threads a look takes some 50 ms.
