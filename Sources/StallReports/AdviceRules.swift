@@ -33,9 +33,11 @@ extension AdviceRule {
     /// For a cause that is only possible: the command that would tell.
     static let look = AdviceRule(id: "look", topic: "unknown") { facts in
         guard let cause = facts.report.cause else {
-            // A monitor that was late itself, by more than a moment, had no CPU either.
-            guard facts.report.missingSamplesReason != nil, facts.report.monitor.watchdogLateMilliseconds >= 10
-            else { return nil }
+            guard facts.report.missingSamplesReason != nil else { return nil }
+            // A monitor that is late by more than a moment had no CPU either.
+            guard facts.report.monitor.watchdogLateMilliseconds >= 10 else {
+                return "Set a lower threshold, so that the watchdog looks while it lasts: this one ended at once after it."
+            }
             return "See whether CPUs are short \(facts.again): top -H; vmstat 1, column r. The monitor came late, too."
         }
         if facts.report.kind == .overdue {
