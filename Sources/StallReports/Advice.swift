@@ -114,7 +114,7 @@ struct AdviceFacts {
     }
 
     static func runLessOften(_ place: String, _ other: String) -> String {
-        "Run \(place) and \(other) less often: they took turns. If many blocks were submitted at once, submit fewer at a "
+        "Run \(place) and \(other) less often: they shared the time. If many blocks were submitted at once, submit fewer at a "
             + "time, or on another queue."
     }
 

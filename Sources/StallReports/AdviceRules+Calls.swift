@@ -116,8 +116,11 @@ extension AdviceRule {
             guard let call = facts.call(.io, in: sockets), call.isSocket || call.name == "connect", !call.isLocal,
                 let place = facts.culprit
             else { return nil }
-            let end = writes.union(sends).contains(call.name) ? "there is room for the data" : "the other side answers"
-            return "Do not wait for the network in \(place): \(call) returns when \(end). "
+            let end =
+                writes.union(sends).contains(call.name)
+                ? "there is room for the data"
+                : call.name == "connect" ? "the other side accepts or refuses" : "the other side answers"
+            return "Do not wait for a peer in \(place): \(call) returns when \(end). "
                 + "Use an async client (URLSession, NIO), or a thread of its own."
         },
     ]

@@ -93,7 +93,7 @@ extension AdviceRule {
             if facts.cause.competitors != nil {
                 return
                     "Let the thread use more CPUs (taskset, cpuset, sched_setaffinity), or run fewer busy "
-                    + "threads of this process on \(those) that it may use."
+                    + "threads of this process on \(those) that it may use. Which ones, \(facts.again): top -H, field P."
             }
             return "Let the thread use more CPUs (taskset, cpuset, sched_setaffinity), or run less on \(those) that it "
                 + "may use. Whose threads run there, \(facts.again): top -H, field P."
@@ -145,6 +145,8 @@ extension AdviceRule {
                 switch facts.report.loop.kind {
                 case .cooperativePool, .taskExecutor:
                     "await instead (a continuation, Task.sleep), or do it on a thread that is not the pool's"
+                case .threadPool where facts.cause.kind == .sleep, .globalQueue where facts.cause.kind == .sleep:
+                    "let a timer call what comes after the sleep"
                 case .threadPool: "give such calls a pool of their own, or limit how many run at a time"
                 default: "do it on a serial queue, or limit how many run at a time"
                 }
@@ -194,7 +196,8 @@ extension AdviceRule {
             // A turn of the main queue does all that is there: more at once would only make it longer.
             return facts.report.callout == .mainQueue || facts.isInTask
                 ? "Move \(place)\(called) off \(facts.loop) (a detached task), or call it less often: \(end)"
-                : "Do less in \(place)\(called) in each turn, or serve several requests in one: \(end)"
+                : "Do less in \(place)\(called) in each turn, serve several requests in one, or let a timer submit work "
+                    + "that comes again: \(end)"
         },
         // Silent for a mode without sources.
         AdviceRule(id: "ready", topic: "spinning") { facts in
@@ -254,7 +257,8 @@ extension AdviceRule {
         // Silent for threads that wait for each other's locks.
         AdviceRule(id: "taskCircle", topic: "overdue") { facts in
             guard facts.cause.kind == .deadlock else { return nil }
-            return "Let one of the tasks go on without the other's value: they await each other\(facts.lastWait)."
+            return "Let one of the tasks go on without the other's value: they await each other\(facts.lastWait). "
+                + "All of them, \(facts.again): stallwatch tasks \(facts.report.process.pid)."
         },
         // Silent for a thread that sleeps.
         AdviceRule(id: "longSleep", topic: "overdue") { facts in
@@ -293,6 +297,14 @@ extension AdviceRule {
             if !blocked.areOfTask, blocked.contains(where: { StallReport.Callout(symbol: $0.symbol) != nil }) {
                 return "Move the wait in \(place) off the thread's run loop, whose callback it is in: "
                     + "the operation waits for that thread."
+            }
+            // A thread that is given back helps only a task that waits for it.
+            guard waits.contains(where: { [.pool, .executor].contains($0.kind) }) else {
+                let way =
+                    lock?.kind.end == nil
+                    ? "Make the wait in \(place) shorter"
+                    : "Find what should end the wait in \(place), and why that comes late"
+                return "\(way), or give it a time limit: the operation goes on only after it."
             }
             return "Do not block a thread in \(place), for which the operation waits: "
                 + "await instead (a continuation, Task.sleep, an async call)."

@@ -61,8 +61,8 @@ extension StallReport.Cause {
             if let throttledMilliseconds, throttledMilliseconds < runQueueMilliseconds * 0.9 {
                 let most = throttledMilliseconds.whole
                 return
-                    "Ready to run but without a CPU for \(ready); its cgroup had used up its CPU quota (\(most) ms over all "
-                    + "CPUs, not counting a period that had not ended)\(blockedToo)."
+                    "Ready to run but without a CPU for \(ready); its cgroup had used up its CPU quota, and was stopped for "
+                    + "\(most) ms (over all CPUs, not counting a period that had not ended)\(blockedToo)."
             }
             return "Ready to run but throttled for \(ready): its cgroup had used up its CPU quota\(blockedToo)."
         case .paging:

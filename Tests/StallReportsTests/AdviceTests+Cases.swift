@@ -60,7 +60,7 @@ extension AdviceTests {
                 kind: .deadlock,
                 lock: lock(.pthreadMutex, [owner(11, waitsFor: .swiftTaskStatus), owner(10)], isDeadlock: true),
                 outer: "swift_task_cancel", ownersOuter: "swift_continuation_resume"),
-            "Resume task 91 \"dns\" in save() (Disk.swift:7) after",
+            "before save() (Disk.swift:7) resumes task 91 \"dns\"",
             Stall(
                 kind: .deadlock,
                 lock: lock(.pthreadMutex, [owner(11, waitsFor: .swiftTaskStatus), owner(10)], isDeadlock: true),
@@ -72,7 +72,7 @@ extension AdviceTests {
                 kind: .deadlock,
                 lock: lock(.swiftTaskStatus, [owner(11, waitsFor: .pthreadMutex), owner(10)], isDeadlock: true),
                 outer: "swift_continuation_resume", ownersOuter: "swift_task_cancel"),
-            "Resume task 91 \"dns\" in load() (Store.swift:12) after",
+            "before load() (Store.swift:12) resumes task 91 \"dns\"",
             Stall(
                 kind: .deadlock,
                 lock: lock(.swiftTaskStatus, [owner(11, waitsFor: .pthreadMutex), owner(10)], isDeadlock: true)),
@@ -487,7 +487,7 @@ extension AdviceTests {
             overdue(.sleep, .task, .running), "heldUp"
         ),
         (
-            "heldUp", overdue(.lock, .task, .running), "Do not block a thread in fetch() (Feed.swift:9)",
+            "heldUp", overdue(.lock, .executor, .running), "Do not block a thread in fetch() (Feed.swift:9)",
             overdue(.sleep, .sleep), "longSleep"
         ),
         (

@@ -201,7 +201,7 @@ import Testing
     }
 
     @Test(
-        arguments: [(true, "Find what should end the wait in load()"), (false, "Do not wait in load()")]
+        arguments: [(true, "Find the code that should signal"), (false, "Do not wait in load()")]
             as [(Bool, String)])
     func `the advice depends on whether the time limit ended the wait`(endedByLimit: Bool, text: String) throws {
         var lock = Self.lock(.semaphore, [])
@@ -356,7 +356,7 @@ import Testing
         report.samples[0].threadState = .blocked
         #expect(report.advice?.text.hasPrefix("Move load() (Store.swift:12) off the loop") == true)
         report.culprit?.function = "compute()"
-        #expect(report.advice?.text.contains("and load() less often: they took turns") == true)
+        #expect(report.advice?.text.contains("and load() less often: they shared the time") == true)
     }
 
     @Test func `canceling an operation ends the sleeps of its children`() throws {
@@ -494,6 +494,10 @@ import Testing
         report.otherThreads?.append(.init(thread: holder, stack: 1))
         #expect(report.advice?.text == "Let go of the mutex in save() (Disk.swift:7)" + rest)
         report.otherThreads?[0].lock?.kind = .dispatchSemaphore
+        #expect(report.advice?.text.hasPrefix("Find what should end the wait in fetch()") == true)
+        report.otherThreads?[0].lock = nil
+        #expect(report.advice?.text.hasPrefix("Make the wait in fetch() (Feed.swift:9) shorter") == true)
+        report.waits?[0].kind = .executor
         #expect(report.advice?.text.hasPrefix("Do not block a thread in fetch()") == true)
     }
 

@@ -345,8 +345,8 @@ import Testing
             (720.0, "Ready to run but throttled for 800 of 1000 ms: its cgroup had used up its CPU quota."),
             (
                 500,
-                "Ready to run but without a CPU for 800 of 1000 ms; its cgroup had used up its CPU quota (500 ms over all "
-                    + "CPUs, not counting a period that had not ended)."
+                "Ready to run but without a CPU for 800 of 1000 ms; its cgroup had used up its CPU quota, and was stopped for "
+                    + "500 ms (over all CPUs, not counting a period that had not ended)."
             ),
         ] {
             cause.throttledMilliseconds = throttled
