@@ -10,8 +10,10 @@ public struct MonitorProof: Codable, Sendable, Equatable {
     /// A proof with nothing in it yet; with an obstacle one that cannot be made: a sentence without its period.
     package init(obstacle: String? = nil) { faults = obstacle.map { [$0] } ?? [] }
 
-    /// Whether every stall was found and explained as it was, and nothing else is wrong.
-    public var isWhole: Bool { faults.isEmpty && trials.allSatisfy(\.faults.isEmpty) }
+    /// Whether a stall of every kind was found and explained as it was, and nothing else is wrong.
+    public var isWhole: Bool {
+        faults.isEmpty && trials.allSatisfy(\.faults.isEmpty) && Set(trials.map(\.kind)) == Set(Kind.allCases)
+    }
 
     /// One sentence without its period: how many stalls were found, how late, and what is wrong.
     public var summary: String {

@@ -105,7 +105,10 @@ import Testing
         let host = try TestHost(["control", scratch.path, "wait"], program: program)
         _ = host.firstLine()
         let isFound = proof(of: host) { proof in
-            proof.trials.allSatisfy { trial in trial.faults.contains { $0.hasPrefix("its function has no name") } }
+            proof.trials.count == MonitorProof.Kind.allCases.count
+                && proof.trials.allSatisfy { trial in
+                    trial.faults.contains { $0.hasPrefix("its function has no name") }
+                }
         }
         #expect(isFound)
     }

@@ -60,6 +60,15 @@ import Testing
         #expect(proof.summary == "5 of 5 stalls were found as they were, at most 0.4 ms after the threshold")
     }
 
+    @Test func `a proof that lacks a kind of stall is not whole`() {
+        var proof = MonitorProof()
+        #expect(!proof.isWhole)
+        proof.trials = MonitorProof.Kind.allCases.map { Trial($0) }
+        #expect(proof.isWhole)
+        proof.trials.removeLast()
+        #expect(!proof.isWhole)
+    }
+
     @Test func `a wrong cause, owner or pipe is a fault`() throws {
         func faults(_ kind: MonitorProof.Kind, _ report: StallReport) -> [String] { trial(kind, report).faults }
         #expect(faults(.sleep, try report(nil)) == ["the cause is not known"])

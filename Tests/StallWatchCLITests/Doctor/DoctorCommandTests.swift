@@ -69,7 +69,8 @@ import TextOutput
         var sleep = MonitorProof.Trial(.sleep)
         (sleep.delayMilliseconds, sleep.method) = (0.614, .read)
         var proof = MonitorProof()
-        (proof.trials, proof.cpuMilliseconds) = ([sleep], 12)
+        proof.trials = [sleep] + [MonitorProof.Kind.lock, .cpu, .pipe].map { MonitorProof.Trial($0) }
+        proof.cpuMilliseconds = 12
         var diagnosis = diagnosis([.read: .works()])
         diagnosis.proof = proof
         #expect(
@@ -78,11 +79,14 @@ import TextOutput
 
                 Proved by stalls of the monitor's own, with 12 ms of CPU:
                     sleep: right, 0.6 ms after the threshold, captured by read
+                    lock: right
+                    cpu: right
+                    pipe: right
 
                 """))
-        diagnosis.proof?.trials.append(MonitorProof.Trial(.pipe, fault: "there is no report"))
+        diagnosis.proof?.trials[3] = MonitorProof.Trial(.pipe, fault: "there is no report")
         diagnosis.proof?.faults = ["/reports is full"]
-        let end = "captured by read\n    pipe: there is no report\n    /reports is full\n"
+        let end = "    cpu: right\n    pipe: there is no report\n    /reports is full\n"
         #expect(text(diagnosis).contains("\nNot proved by ") && text(diagnosis).hasSuffix(end))
     }
 
