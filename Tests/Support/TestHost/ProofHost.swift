@@ -8,18 +8,35 @@ import Synchronization
 ///
 /// At the end it prints how many proofs failed, the stalls without a report, the reports that are of no stall of the app,
 /// and its threads, descriptors and memory after the first proofs and at the end. Its exit status is 1 if a stall has no
-/// report, a proof has one, something has grown, or most proofs failed. A busy machine may disturb single ones.
+/// report, a proof or a turn that was in time has one, something has grown, or most proofs failed. A busy machine may
+/// disturb single ones.
 final class ProofHost: Sendable {
     private struct Record {
-        var turns = 0
-        /// The middle of each stall, in microseconds since 1970.
-        var stalls: [Int] = []
+        /// How often the timer has called the app.
+        var calls = 0
+        /// The turn that is under way, and those that took longer than the threshold.
+        var turn: Turn?
+        var longTurns: [Turn] = []
         /// The proofs that are whole, and those that were refused or took too long.
         var (whole, notMade) = (0, 0)
         /// What the first proof that is not whole says.
         var failure = ""
         var (before, after) = (Usage(), Usage())
         var isOver = false
+    }
+
+    /// A turn of the main run loop, or its report; times are in microseconds since 1970.
+    private struct Turn {
+        var began = 0
+        var ended = 0
+        /// The middle of the app's stall; `nil` if it did not stall.
+        var stall: Int?
+
+        /// The time that a report has in common with the turn; 0 if it leaves out the middle of the stall.
+        func overlap(_ report: Turn) -> Int {
+            if let stall, stall < report.began || report.ended <= stall { return 0 }
+            return max(min(ended, report.ended) - max(began, report.began), 0)
+        }
     }
 
     private struct Usage {
@@ -41,7 +58,7 @@ final class ProofHost: Sendable {
     }
 
     /// The threshold, and the durations of a stall and of a usual turn, in milliseconds.
-    private static let (threshold, stall, work) = (100, 250, 20)
+    private static let (threshold, stall, usual) = (100, 250, 20)
     private static let turnPause = 0.05
     private static let turnsPerStall = 10
     /// The first ones load what proofs need; memory is compared from half of the proofs on, if they are many.
@@ -66,11 +83,14 @@ final class ProofHost: Sendable {
         let output = ReportOutput.directory(directory, quota: .init(reports: 1_000_000, bytes: 1 << 40))
         var configuration = StallMonitor.Configuration(threshold: .milliseconds(Self.threshold), outputs: [output])
         configuration.repeats = .init(maximumReportsPerMinute: 10_000, reportsEveryRepeat: true)
+        // Before and after the monitor's observers, so that its turns are parts of these.
+        observe([.entry, .beforeSources, .afterWaiting], order: .min) { [self] in beginTurn() }
         let monitor = try StallMonitor.ofMainRunLoop(configuration)
+        observe([.beforeWaiting, .exit], order: .max) { [self] in endTurn() }
         Deadlock.startThread("proofs") { [self] in prove(monitor) }
         let timer = Timer(timeInterval: Self.turnPause, repeats: true) { [self] _ in
             if record.withLock({ $0.isOver }) { return CFRunLoopStop(CFRunLoopGetMain()) }
-            turn()
+            work()
         }
         RunLoop.main.add(timer, forMode: .default)
         CFRunLoopRun()
@@ -95,22 +115,47 @@ final class ProofHost: Sendable {
         record.withLock { ($0.before, $0.after, $0.isOver) = (before, after, true) }
     }
 
-    /// A usual turn, or a stall: one that sleeps, and then one that computes.
-    private func turn() {
-        let number = record.withLock { record in
-            record.turns += 1
-            return record.turns
+    private func observe(_ activities: CFRunLoopActivity, order: CFIndex, _ note: @escaping @Sendable () -> Void) {
+        let observer = CFRunLoopObserverCreateWithHandler(nil, activities.rawValue, true, order) { _, _ in note() }
+        CFRunLoopAddObserver(CFRunLoopGetMain(), observer, kCFRunLoopDefaultMode)
+    }
+
+    private func beginTurn() {
+        record.withLock { record in
+            if record.turn == nil { record.turn = Turn(began: Self.wallClock()) }
         }
-        guard number % Self.turnsPerStall == 0 else { return compute(milliseconds: Self.work) }
+    }
+
+    private func endTurn() {
+        record.withLock { record in
+            guard var turn = record.turn else { return }
+            turn.ended = Self.wallClock()
+            // The wall clock may be slower than the monitor's.
+            if turn.ended - turn.began >= (Self.threshold - 1) * 1_000 { record.longTurns.append(turn) }
+            record.turn = nil
+        }
+    }
+
+    private static func wallClock() -> Int {
         var time = timespec()
         clock_gettime(CLOCK_REALTIME, &time)
-        let middle = time.tv_sec * 1_000_000 + time.tv_nsec / 1_000 + Self.stall * 500
+        return time.tv_sec * 1_000_000 + time.tv_nsec / 1_000
+    }
+
+    /// Usual work, or a stall: one that sleeps, and then one that computes.
+    private func work() {
+        let number = record.withLock { record in
+            record.calls += 1
+            return record.calls
+        }
+        guard number % Self.turnsPerStall == 0 else { return compute(milliseconds: Self.usual) }
+        let middle = Self.wallClock() + Self.stall * 500
+        record.withLock { $0.turn?.stall = middle }
         if number % (2 * Self.turnsPerStall) == 0 {
             compute(milliseconds: Self.stall)
         } else {
             usleep(UInt32(Self.stall) * 1_000)
         }
-        record.withLock { $0.stalls.append(middle) }
     }
 
     private func compute(milliseconds: Int) {
@@ -126,25 +171,33 @@ final class ProofHost: Sendable {
             let data = try Data(contentsOf: URL(fileURLWithPath: "\(directory)/\(name)"))
             let report = try StallReport(jsonData: Array(data))
             let began = Int(report.startedAt.microsecondsSince1970)
-            return (isOfApp: report.loop.label == "main", began: began, milliseconds: report.durationMilliseconds)
+            let turn = Turn(began: began, ended: began + Int(report.durationMilliseconds * 1_000))
+            return (isOfApp: report.loop.label == "main", isOfTurn: report.kind == .stall, turn: turn)
         }
-        let missing = record.stalls.count { middle in
-            !reports.contains { report in
-                report.isOfApp && report.began <= middle && middle < report.began + Int(report.milliseconds * 1_000)
-            }
+        let turns = record.longTurns
+        var (reported, wrong) = (Set<Int>(), 0)
+        // A busy machine may delay the loop so that it is saturated, too.
+        for report in reports where report.isOfApp && report.isOfTurn {
+            let next = turns.indices.max { turns[$0].overlap(report.turn) < turns[$1].overlap(report.turn) }
+            if let next, turns[next].overlap(report.turn) > 0, reported.insert(next).inserted { continue }
+            wrong += 1
         }
+        let stalls = turns.count { $0.stall != nil }
+        let missing = turns.indices.count { turns[$0].stall != nil && !reported.contains($0) }
         let others = reports.count { !$0.isOfApp }
         let (before, after) = (record.before, record.after)
         let failed = count - record.whole
         tell("\(count) proofs, of which \(failed) failed and \(record.notMade) were not made \(record.failure)")
-        tell("\(record.stalls.count) stalls, \(missing) without a report; \(others) reports of other loops")
+        tell(
+            "\(stalls) stalls, \(missing) without a report; \(wrong) of \(reports.count) reports are of no late turn, "
+                + "\(others) of other loops")
         tell(
             "threads \(before.threads) -> \(after.threads), descriptors \(before.descriptors) -> \(after.descriptors), "
                 + "memory \(before.kilobytes) -> \(after.kilobytes) KiB")
         // One of twenty may meet a machine without a CPU for it; of few, one.
         let areProved =
             record.notMade * 20 <= max(count, 20) && (count < Self.many ? record.whole > 0 : record.whole * 2 > count)
-        return areProved && missing == 0 && others == 0 && !record.stalls.isEmpty
+        return areProved && missing == 0 && wrong == 0 && others == 0 && stalls > 0
             && after.threads <= before.threads + Self.moreThreads
             && after.descriptors <= before.descriptors + Self.moreDescriptors
             && (count < Self.many || after.kilobytes <= before.kilobytes + Self.moreKilobytes)
