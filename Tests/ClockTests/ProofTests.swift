@@ -65,8 +65,8 @@ import Testing
         }
     }
 
-    /// `make proofs` makes 1,000 of them.
-    @Test(.timeLimit(.minutes(20))) func `proofs in a busy app cost none of its stalls, and nothing grows`() throws {
+    /// `make proofs` makes 1,000 of them, and judges memory, too.
+    @Test(.timeLimit(.minutes(20))) func `proofs in a busy app hide no stall, and leave no thread and file`() throws {
         let result = try Command(
             program: Command.product("stallwatch-test-host"), arguments: ["proofs", scratch.path("reports"), "5"]
         ).run()

@@ -22,6 +22,8 @@ final class ProofHost: Sendable {
         /// What the first proof that is not whole says.
         var failure = ""
         var (before, after) = (Usage(), Usage())
+        /// Whether the app only does its usual work.
+        var isQuiet = false
         var isOver = false
     }
 
@@ -43,8 +45,6 @@ final class ProofHost: Sendable {
         var (threads, descriptors, kilobytes) = (0, 0, 0)
 
         static func current() -> Usage {
-            // Of threads that have just ended.
-            sleep(1)
             func entries(_ directory: String) -> Int {
                 (try? FileManager.default.contentsOfDirectory(atPath: directory).count) ?? 0
             }
@@ -53,6 +53,15 @@ final class ProofHost: Sendable {
             let data = FileHandle(forReadingAtPath: "/proc/self/status")?.readDataToEndOfFile() ?? Data()
             let line = String(decoding: data, as: UTF8.self).split(separator: "\n").first { $0.hasPrefix("RssAnon:") }
             usage.kilobytes = line?.split { $0 == " " || $0 == "\t" }.compactMap { Int($0) }.first ?? 0
+            return usage
+        }
+
+        /// The least of each, because threads end late.
+        func least(_ other: Usage) -> Usage {
+            var usage = Usage()
+            usage.threads = min(threads, other.threads)
+            usage.descriptors = min(descriptors, other.descriptors)
+            usage.kilobytes = min(kilobytes, other.kilobytes)
             return usage
         }
     }
@@ -66,7 +75,9 @@ final class ProofHost: Sendable {
     /// From so many proofs on most have to be whole, and memory is compared: before, names of the app's own reports still
     /// load debug information.
     private static let many = 100
-    /// What may be more at the end: threads that are ending, with their files, and memory that malloc keeps.
+    /// How often the usage is read, and the time between, in microseconds.
+    private static let (samples, samplePause) = (20, UInt32(100_000))
+    /// What may be more at the end: what the monitor starts and opens once, and memory that malloc keeps.
     private static let (moreThreads, moreDescriptors, moreKilobytes) = (2, 4, 4_096)
 
     private let directory: String
@@ -102,17 +113,35 @@ final class ProofHost: Sendable {
 
     private func prove(_ monitor: StallMonitor) {
         for _ in 0..<Self.warmUp { _ = monitor.prove() }
-        var before = Usage.current()
+        var before = usage(monitor)
         for number in 0..<count {
-            if number == count / 2 { before = Usage.current() }
+            if number == count / 2, count >= Self.many { before = usage(monitor) }
             let proof = monitor.prove()
             record.withLock { record in
                 if proof.isWhole { record.whole += 1 } else if record.failure.isEmpty { record.failure = proof.summary }
                 if proof.trials.count != MonitorProof.Kind.allCases.count { record.notMade += 1 }
             }
         }
-        let after = Usage.current()
+        let after = usage(monitor)
         record.withLock { ($0.before, $0.after, $0.isOver) = (before, after, true) }
+    }
+
+    /// Lets the app stop stalling until its stalls are reported, and returns what the process uses then.
+    private func usage(_ monitor: StallMonitor) -> Usage {
+        let calls = record.withLock { record in
+            record.isQuiet = true
+            return record.calls
+        }
+        // One of them may have begun as a stall.
+        while record.withLock({ $0.calls }) < calls + 2 { usleep(Self.samplePause) }
+        monitor.settle()
+        var usage = Usage.current()
+        for _ in 1..<Self.samples {
+            usleep(Self.samplePause)
+            usage = usage.least(Usage.current())
+        }
+        record.withLock { $0.isQuiet = false }
+        return usage
     }
 
     private func observe(_ activities: CFRunLoopActivity, order: CFIndex, _ note: @escaping @Sendable () -> Void) {
@@ -144,11 +173,11 @@ final class ProofHost: Sendable {
 
     /// Usual work, or a stall: one that sleeps, and then one that computes.
     private func work() {
-        let number = record.withLock { record in
+        let (number, isQuiet) = record.withLock { record in
             record.calls += 1
-            return record.calls
+            return (record.calls, record.isQuiet)
         }
-        guard number % Self.turnsPerStall == 0 else { return compute(milliseconds: Self.usual) }
+        guard number % Self.turnsPerStall == 0, !isQuiet else { return compute(milliseconds: Self.usual) }
         let middle = Self.wallClock() + Self.stall * 500
         record.withLock { $0.turn?.stall = middle }
         if number % (2 * Self.turnsPerStall) == 0 {
