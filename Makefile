@@ -61,7 +61,7 @@ PROOFS := 1000
 proofs: install ## Let a monitor prove itself 1,000 times in a busy app (PROOFS=n), and check that no stall is missed and nothing grows
 	$(BUILD) --product stallwatch-test-host
 	reports=$$(mktemp -d) && trap 'rm -rf -- "$$reports"' EXIT && \
-		"$$($(SWIFT) build --show-bin-path)/stallwatch-test-host" proofs "$$reports" $(PROOFS)
+		MALLOC_ARENA_MAX=1 "$$($(SWIFT) build --show-bin-path)/stallwatch-test-host" proofs "$$reports" $(PROOFS)
 
 # Longer: make healthy HEALTHY=1h
 HEALTHY := 10m
