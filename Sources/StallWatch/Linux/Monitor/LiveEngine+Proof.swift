@@ -1,6 +1,7 @@
 internal import CLinux
 import Glibc
 import LinuxSupport
+import StackCapture
 import StallReports
 import Synchronization
 
@@ -10,9 +11,9 @@ extension LiveEngine {
     /// The longest wait for the watchdog, in nanoseconds.
     private static let answerLimit: UInt64 = 1_000_000_000
     /// How often a stall is caused at most until it is found as it was: the machine, or a quota, may hide one.
-    ///
-    /// A fault that repeats without a quota does not pass: a third attempt would only take its time.
     private static let attempts = 3
+    /// The time that the thread of a proof waits for a CPU where other threads take it, in nanoseconds.
+    private static let shortage: UInt64 = 1_000_000
     /// The descriptors that have to be free: those of a pipe, of captures and of a report.
     private static let descriptors = 16
 
@@ -47,17 +48,18 @@ extension LiveEngine {
             defer { isProving.store(false, ordering: .releasing) }
             var proof = MonitorProof()
             let hasQuota = CPUQuota.limit(ofProcess: getpid()) != nil
+            let probe = try? ThreadProbe(ofThisThread: .schedstat)
+            let waited = probe?.read()?.runQueue ?? 0
             let before = (own: threadTimeNow(), all: WorkerThread.use.nanoseconds)
             // A monitor that is stopped meanwhile does not wait for the rest.
             for kind in MonitorProof.Kind.allCases where obstacle(since: began) == nil {
                 var trial = trial(kind, isLong: false, until: deadline)
-                var faults: [String] = []
-                for _ in 1..<Self.attempts
-                where !trial.faults.isEmpty && monotonicNow() <= deadline && obstacle(since: began) == nil
-                    && (trial.faults != faults || hasQuota)
-                {
-                    faults = trial.faults
+                var faults = [trial.faults]
+                while monotonicNow() <= deadline, obstacle(since: began) == nil {
+                    let isShortOfCPU = hasQuota || (probe?.read()?.runQueue ?? 0) >= waited + Self.shortage
+                    guard Self.triesAgain(after: faults, isShortOfCPU: isShortOfCPU) else { break }
                     trial = self.trial(kind, isLong: true, until: deadline)
+                    faults.append(trial.faults)
                 }
                 proof.trials.append(trial)
             }
@@ -69,6 +71,15 @@ extension LiveEngine {
             return proof
         }
         return proof ?? MonitorProof(obstacle: "the proof took too long, or the system refused it a thread")
+    }
+
+    /// Whether a stall is caused again, after the faults that its trials have had so far.
+    ///
+    /// A fault that repeats does not pass, and a third attempt would only take its time; unless a quota, or other threads,
+    /// keep the monitor from its CPU.
+    static func triesAgain(after faults: [[String]], isShortOfCPU: Bool) -> Bool {
+        guard let last = faults.last, !last.isEmpty, faults.count < attempts else { return false }
+        return isShortOfCPU || !faults.dropLast().contains(last)
     }
 
     /// Why the files of the statistics could not be written now: at the end, when they are, no output is left to say so.

@@ -76,6 +76,17 @@ import Testing
         monitor.stop()
     }
 
+    @Test func `a proof causes a stall again until a fault repeats`() {
+        func again(_ faults: [[String]]) -> [Bool] {
+            [false, true].map { LiveEngine.triesAgain(after: faults, isShortOfCPU: $0) }
+        }
+        #expect(again([[]]) == [false, false] && again([["late"], []]) == [false, false])
+        #expect(again([["late"]]) == [true, true])
+        #expect(again([["late"], ["no name"]]) == [true, true])
+        #expect(again([["late"], ["late"]]) == [false, true], "another thread may have had the CPU both times")
+        #expect(again([["late"], ["late"], ["no name"]]) == [false, false])
+    }
+
     @Test func `a proof says if the statistics cannot be written`() throws {
         let directory = try TemporaryDirectory()
         #expect(LiveEngine.faults(of: [FixedFile(directory.path("statistics"))]) == [])
