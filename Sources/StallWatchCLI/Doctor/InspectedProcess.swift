@@ -133,7 +133,9 @@ extension Diagnosis {
         var client = ControlClient(pid: pid)
         client.knownPath = client.socketPath
         let answer = client.knownPath == nil && !proves ? nil : try client.answer(to: .capabilities)
-        if proves { Self.warnOfQuota(of: pid) }
+        if proves, let warning = Self.warning(ofQuota: CPUQuota.limit(ofProcess: pid), of: pid) {
+            StandardError.write(warning)
+        }
         let proof = proves ? try client.answer(to: .proof).proof : nil
         self.init(
             capabilities: answer?.capabilities
@@ -143,10 +145,10 @@ extension Diagnosis {
             proof: proof)
     }
 
-    /// Says on standard error how long a proof may take where a quota leaves less than one CPU.
-    private static func warnOfQuota(of pid: Int32) {
-        guard let limit = CPUQuota.limit(ofProcess: pid), limit < 1 else { return }
-        StandardError.write("Process \(pid) has a quota of \(limit.percent) of a CPU: a proof may take ten seconds.\n")
+    /// The line that says how long a proof may take; `nil` unless a quota leaves less than one CPU.
+    static func warning(ofQuota limit: Double?, of pid: Int32) -> String? {
+        guard let limit, limit < 1 else { return nil }
+        return "Process \(pid) has a quota of \(limit.percent) of a CPU: a proof may take ten seconds.\n"
     }
 
     static func ofTool() -> Diagnosis {

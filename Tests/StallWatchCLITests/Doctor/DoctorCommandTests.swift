@@ -90,6 +90,12 @@ import TextOutput
         #expect(text(diagnosis).contains("\nNot proved by ") && text(diagnosis).hasSuffix(end))
     }
 
+    @Test func `a quota below one CPU is a warning`() {
+        let line = "Process 4700 has a quota of 20 % of a CPU: a proof may take ten seconds.\n"
+        #expect(Diagnosis.warning(ofQuota: 0.2, of: 4700) == line)
+        #expect([Double?.none, 1, 1.5].compactMap { Diagnosis.warning(ofQuota: $0, of: 4700) } == [])
+    }
+
     @Test func `works, losses and remedies are listed`() {
         var outcomes = Dictionary(
             uniqueKeysWithValues: Capabilities.FeatureName.known.map { ($0, Capabilities.Outcome.notTried("not here")) }
