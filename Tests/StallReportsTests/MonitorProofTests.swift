@@ -130,7 +130,12 @@ import Testing
             trial(.sleep, try report(.sleep), milliseconds: 150).faults == [
                 "it took 150.0 ms, and is reported with 812.4 ms"
             ])
+        for wrong in [811, 814.0] {
+            let faults = trial(.sleep, try report(.sleep), milliseconds: wrong).faults
+            #expect(faults == ["it took \(wrong) ms, and is reported with 812.4 ms"])
+        }
         #expect(trial(.sleep, try report(.sleep), milliseconds: 812).faults == [])
+        #expect(trial(.sleep, try report(.sleep), milliseconds: 813).faults == [])
     }
 
     @Test func `the sentence names what is wrong`() {
