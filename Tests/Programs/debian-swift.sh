@@ -20,8 +20,8 @@ readonly may_be_wrong=(socket)
 readonly unit_tests='^(LinuxSupport|StallReports|StallSymbols|StackCapture|StallWatch|TextOutput|StallWatchCLI|ScenarioKit)Tests\.'
 # They compare the release's libunwind with the built-in unwinder, function by function.
 readonly unwinder_tests='^CUnwindTests\.UnwinderTests'
-# The longest times of one build, and of one run of the scenarios or the tests, in seconds.
-readonly longest_build=3600 longest_run=1200
+# The longest times of one build, of one run of the scenarios or the tests, and of the proofs, in seconds.
+readonly longest_build=3600 longest_run=1200 longest_proof=600
 
 root=${DEBIAN_ROOT:-$PWD/.build-debian/root}
 results=$(dirname -- "$root")/results
@@ -89,7 +89,7 @@ for name in dynamic static; do
     [ $name = dynamic ] || options+=(--static-swift-stdlib)
     build $name "${options[@]}" || continue
     program=/StallWatch/.build-$name/debug/stallwatch-test-host
-    run $longest_run "$program" main-stalls /tmp 50 200 "$program" >"$results/$name.proof" 2>&1 || true
+    run $longest_proof env PROOF_ATTEMPTS=5 "$program" main-stalls /tmp 50 200 "$program" >"$results/$name.proof" 2>&1 || true
     Tests/Programs/judge-proof.py $name <"$results/$name.proof" || fail "the monitor of the build $name does not prove itself"
 done
 for name in dynamic-lld static-lld; do

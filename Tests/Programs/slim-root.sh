@@ -69,7 +69,8 @@ run_in() {
     unshare --mount --pid --fork --kill-child bash -c '
         mount -t proc proc "$0/proc" && mount --rbind /dev "$0/dev" && mount --rbind /sys "$0/sys" &&
             mount -t tmpfs tmpfs "$0/tmp" &&
-            { chroot "$0" /stallwatch-test-host main-stalls /tmp 50 200 /stallwatch-scenarios >"$0/proof" || true; } &&
+            { PROOF_ATTEMPTS=5 timeout --signal=KILL 600 chroot "$0" \
+                /stallwatch-test-host main-stalls /tmp 50 200 /stallwatch-scenarios >"$0/proof" || true; } &&
             exec chroot "$0" /stallwatch-scenarios --quiet --output /stalls --summary /summary.json "$@"' "$root" "$@" \
         >"$root.output" 2>&1
 }
