@@ -70,7 +70,8 @@ run_in() {
         mount -t proc proc "$0/proc" && mount --rbind /dev "$0/dev" && mount --rbind /sys "$0/sys" &&
             mount -t tmpfs tmpfs "$0/tmp" &&
             { PROOF_ATTEMPTS=5 timeout --signal=KILL 600 chroot "$0" \
-                /stallwatch-test-host main-stalls /tmp 50 200 /stallwatch-scenarios >"$0/proof" || true; } &&
+                /stallwatch-test-host main-stalls /tmp 50 200 /stallwatch-scenarios >"$0/proof"
+            printf "\nexit %d\n" $? >>"$0/proof"; } &&
             exec chroot "$0" /stallwatch-scenarios --quiet --output /stalls --summary /summary.json "$@"' "$root" "$@" \
         >"$root.output" 2>&1
 }
