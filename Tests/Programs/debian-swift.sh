@@ -89,9 +89,10 @@ for name in dynamic static; do
     [ $name = dynamic ] || options+=(--static-swift-stdlib)
     build $name "${options[@]}" || continue
     program=/StallWatch/.build-$name/debug/stallwatch-test-host
+    rm -rf "$root/proof-$name"
     ended=0
-    run $longest_proof env PROOF_ATTEMPTS=5 "$program" main-stalls /tmp 50 200 "$program" >"$results/$name.proof" 2>&1 ||
-        ended=$?
+    run $longest_proof env PROOF_ATTEMPTS=5 "$program" main-stalls "/proof-$name" 50 200 "$program" \
+        >"$results/$name.proof" 2>&1 || ended=$?
     printf '\nexit %d\n' $ended >>"$results/$name.proof"
     Tests/Programs/judge-proof.py $name <"$results/$name.proof" || fail "the monitor of the build $name does not prove itself"
 done
