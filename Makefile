@@ -58,7 +58,7 @@ hostile-soak: install ## Stall 500 loops in each of three hostile containers for
 PROOFS := 1000
 
 .PHONY: proofs
-proofs: install ## Let a monitor prove itself 1,000 times in a busy app (PROOFS=n), and check that no stall is missed and nothing grows
+proofs: install ## Let a monitor prove itself 1,000 times in a busy app (PROOFS=n), and check that no stall is missed, nothing grows and most are whole
 	$(BUILD) --product stallwatch-test-host
 	reports=$$(mktemp -d) && trap 'rm -rf -- "$$reports"' EXIT && \
 		MALLOC_ARENA_MAX=1 "$$($(SWIFT) build --show-bin-path)/stallwatch-test-host" proofs "$$reports" $(PROOFS)
@@ -235,13 +235,13 @@ inert: install $(BUILT_TESTS) ## Build and test the library as it is off Linux, 
 	scripts/check-api.py --inert
 
 .PHONY: test-aarch64
-test-aarch64: ## Run the C engine's tests, the scenarios and the unit tests on aarch64, in an emulated machine: 40 minutes (needs root)
+test-aarch64: ## Run the C engine's tests, the scenarios, the unit tests and proofs on aarch64, in an emulated machine: 40 minutes (needs root)
 	@scripts/install-dependencies.sh aarch64
 	Tests/aarch64/run.sh
 	Tests/aarch64/swift.sh $(SCENARIOS)
 
 .PHONY: test-swift
-test-swift: ## Build with the Swift of Debian unstable, and run the scenarios and the unit tests there: half an hour (needs root)
+test-swift: ## Build with the Swift of Debian unstable, and run the scenarios, proofs and the unit tests there: half an hour (needs root)
 	@scripts/install-dependencies.sh slim
 	Tests/Programs/debian-swift.sh $(SCENARIOS)
 
@@ -258,7 +258,7 @@ stripped-libraries: install ## Run the scenarios with Swift's libraries without 
 	Tests/Programs/count-scenarios.py $(STRIPPED)/scenarios.json "stripped libraries"
 
 .PHONY: slim
-slim: ## Run the scenarios of a static release build in a slim root file system, without and with libdw (needs root)
+slim: ## Run the scenarios and proofs of a static release build in a slim root file system, without and with libdw (needs root)
 	@scripts/install-dependencies.sh slim
 	Tests/Programs/slim-root.sh $(SCENARIOS)
 

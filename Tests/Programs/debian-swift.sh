@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Builds StallWatch with the Swift of Debian's unstable release, runs the scenarios and the unit tests, compares the
-# order of the run loop with docs/RunLoop.md, and prints a row for docs/Support.md.
+# Builds StallWatch with the Swift of Debian's unstable release, runs the scenarios and the unit tests, lets the monitor
+# prove itself, compares the order of the run loop with docs/RunLoop.md, and prints a row for docs/Support.md.
 #
 #   Tests/Programs/debian-swift.sh [scenario options...]
 #
@@ -10,8 +10,8 @@
 # Needs what scripts/debian-root.sh needs. DEBIAN_ROOT is the folder of the root, .build-debian/root by default; the root
 # itself needs no network: the resolved packages are copied into it.
 #
-# Exit status: 0 if everything builds without a warning and is right, except what is listed below; 1 if not; 69, with one
-# sentence, if the root cannot be made.
+# Exit status: 0 if everything builds without a warning and is right, except what is listed below, and the monitor proves
+# itself; 1 if not; 69, with one sentence, if the root cannot be made.
 set -euo pipefail
 cd -- "$(dirname -- "${BASH_SOURCE[0]}")/../.."
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs the scenarios and the unit tests on aarch64, and prints a row for docs/Support.md.
+# Runs the scenarios and the unit tests on aarch64, lets the monitor prove itself, and prints a row for docs/Support.md.
 #
 #   Tests/aarch64/swift.sh [scenario options...]
 #
@@ -12,7 +12,8 @@
 # Needs what scripts/debian-root.sh and Tests/aarch64/run.sh need. DEBIAN_ROOT is the folder of the root,
 # .build-debian/root by default.
 #
-# Exit status: 0 if all is right, except what is listed below; 1 if not; 69, with one sentence, if the root cannot be made.
+# Exit status: 0 if all is right, except what is listed below, and the monitor proves itself; 1 if not; 69, with one
+# sentence, if the root cannot be made.
 set -euo pipefail
 cd -- "$(dirname -- "${BASH_SOURCE[0]}")/../.."
 
