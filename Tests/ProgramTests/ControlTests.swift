@@ -102,11 +102,15 @@ import Testing
         defer { close(client) }
         UnixSocket.send(Array("stallwatch 2 proof\n".utf8), to: client, until: endOfPatience)
         let answer = UnixSocket.receive(from: client, limit: ControlAnswer.maximumBytes, until: endOfPatience)
-        #expect(answer.flatMap { ControlAnswer(jsonData: $0) }?.isUnknownRequest == true)
+        let decoded = answer.flatMap { ControlAnswer(jsonData: $0) }
+        #expect(decoded?.isUnknownRequest == true)
+        #expect(decoded?.error == "the monitor's protocol has version 1: use the tool of its version")
         let stopped = try TestHost.control("stopped", in: directory)
         let unmonitored = try Tool.shell("$TOOL doctor --prove \(stopped.pid)")
         #expect(unmonitored.status == 1)
         #expect(unmonitored.text.contains("Process \(stopped.pid) is not monitored: "), "\(unmonitored.text)")
+        // Their programs end with them.
+        withExtendedLifetime((paused, stopped)) {}
     }
 
     /// Half messages, floods and silence, from 1,000 connections.
