@@ -4,6 +4,7 @@ import Dispatch
 import Foundation
 import LinuxSupport
 import StallWatch
+import Synchronization
 
 /// The program of the program's child: one monitor, one stall or none, and its reports.
 struct HostProgram: Sendable {
@@ -33,7 +34,34 @@ struct HostProgram: Sendable {
         }
         await inbox.open(monitor.makeReports())
         await warmUp()
-        await finish(stallHere())
+        switch shape {
+        case .asyncMainTimer: await finish([await leaveTimerDue()])
+        case .asyncMainQueueTimer: await fireQueueTimer()
+        default: await finish(stallHere())
+        }
+        await finish([])
+    }
+
+    /// Adds a timer to the main run loop, which no thread runs; returns how long it was due.
+    private func leaveTimerDue() async -> Duration {
+        let timer = OneTimer(on: CFRunLoopGetMain(), dueIn: .zero)
+        let begin = SuspendingClock.now
+        await pause(max(stall, .seconds(6)))
+        timer.invalidate()
+        return SuspendingClock.now - begin
+    }
+
+    /// Lets a timer of the main queue fire for as long as two looks at the loop take.
+    private func fireQueueTimer() async {
+        let fired = Atomic(0)
+        let timer = DispatchSource.makeTimerSource(queue: .main)
+        timer.schedule(deadline: .now(), repeating: 0.1)
+        timer.setEventHandler { fired.add(1, ordering: .relaxed) }
+        timer.resume()
+        await pause(.seconds(4))
+        timer.cancel()
+        // Without that the twin would show nothing.
+        if fired.load(ordering: .relaxed) < 2 { exit(ScenariosFailure.Status.systemError.rawValue) }
     }
 
     func runLoop() -> Never {
@@ -44,7 +72,8 @@ struct HostProgram: Sendable {
                 await warmUp()
                 _ = await MainLoop.timer { waitUntilTheChildExits(for: monitor.configuration.threshold * 3) }
                 await finish([])
-            case .asyncMain, .asyncMainAtOnce, .dispatchMain, .runForever, .runBefore, .nestedRun:
+            case .asyncMain, .asyncMainAtOnce, .asyncMainTimer, .asyncMainQueueTimer, .dispatchMain, .runForever,
+                .runBefore, .nestedRun:
                 await warmUp()
                 await finish(await Task { @MainActor in stallHere() }.value)
             case .busy:

@@ -25,7 +25,7 @@ enum Program {
                 directory: command.output
             )
             switch shape {
-            case .asyncMain, .asyncMainAtOnce: await program.run()
+            case .asyncMain, .asyncMainAtOnce, .asyncMainTimer, .asyncMainQueueTimer: await program.run()
             default: program.runLoop()
             }
         } catch {

@@ -36,6 +36,8 @@ struct ExpectedReport: Encodable, Equatable, Sendable {
     var advice: String?
     /// What waited for the loop; `nil` if that is not judged.
     var victims: Victims?
+    /// The labels of the other loops that were in a turn for most of the stall; `nil` if that is not judged.
+    var meanwhile: [String]?
     /// The number of reports; all of them must have these contents.
     var count = 1
     /// Functions for each report, in any order: the culprit, and functions that its stack has from there outwards.
@@ -51,6 +53,8 @@ extension ExpectedReport {
         var items = 0
         /// When the first of the timers was due, as a part of the threshold after the beginning of the turn.
         var due = 0.0
+        /// The interval of that timer, as a part of the threshold; 0 if it does not repeat.
+        var every = 0.0
         var operations = 0
         /// The least time of the turns right after the stall, in milliseconds; for 0 there are none but short ones.
         var later = 0.0
@@ -58,10 +62,18 @@ extension ExpectedReport {
 
     /// The same stall, for which timers, items of the main queue, operations and later turns waited.
     func delaying(
-        timers: Int = 0, due: Double = 0, items: Int = 0, operations: Int = 0, later: Double = 0
+        timers: Int = 0, due: Double = 0, every: Double = 0, items: Int = 0, operations: Int = 0, later: Double = 0
     ) -> Self {
         var expected = self
-        expected.victims = Victims(timers: timers, items: items, due: due, operations: operations, later: later)
+        expected.victims = Victims(
+            timers: timers, items: items, due: due, every: every, operations: operations, later: later)
+        return expected
+    }
+
+    /// The same stall, during which the other loops with these labels were in a turn.
+    func meanwhile(_ labels: [String]) -> Self {
+        var expected = self
+        expected.meanwhile = labels
         return expected
     }
 
@@ -189,6 +201,10 @@ struct ReportedStall: Equatable, Sendable {
     var timers: Int?
     var items: Int?
     var timerDelay: Double?
+    /// How often repeating timers did not fire.
+    var skippedFirings = 0
+    /// The labels of the other loops that were in a turn for most of the stall.
+    var meanwhile: [String] = []
     var operations = 0
     /// How long the turns right after the stall took, in milliseconds.
     var later = 0.0
@@ -236,6 +252,14 @@ extension ReportedStall {
         timers = report.victims?.timers
         items = report.victims?.mainQueueItems
         timerDelay = report.victims?.longestTimerDelayMilliseconds
+        skippedFirings = report.victims?.skippedFirings ?? 0
+        meanwhile = (report.history?.loops ?? []).filter { loop in
+            loop.label != report.loop.label
+                && loop.turns.contains { turn in
+                    let end = min(turn.atMilliseconds + turn.durationMilliseconds, report.durationMilliseconds)
+                    return end - max(turn.atMilliseconds, 0) > report.durationMilliseconds / 2
+                }
+        }.map(\.label)
         operations = report.victims?.operations ?? 0
         later = report.victims?.laterTurnsMilliseconds ?? 0
         functions =

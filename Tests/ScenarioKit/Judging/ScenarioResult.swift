@@ -110,9 +110,10 @@ extension Outcome {
             if expected.ends != nil, report.ends != expected.ends { return .wrongOwner }
             if let holder = expected.holder, report.holder != holder { return .wrongOwner }
             if expected.hasWrongPeer(report, process: peer) { return .wrongOwner }
+            if let others = expected.meanwhile, report.meanwhile != others { return .wrongOwner }
             if let advice = expected.advice, report.advice != advice { return .wrongAdvice }
             if expected.hasWrongSplit(report, threshold: thresholdMilliseconds) { return .wrongSplit }
-            if expected.hasWrongVictims(report) { return .wrongVictims }
+            if expected.hasWrongVictims(report, threshold: thresholdMilliseconds) { return .wrongVictims }
             if expected.hasWrongDelay(report, threshold: thresholdMilliseconds) { return .wrongDuration }
             if report.hasIncompleteStacks { return .incompleteStack }
         }
@@ -165,12 +166,15 @@ extension ExpectedReport {
             || peerDoes.map { $0 != report.peerDoes } ?? false
     }
 
-    fileprivate func hasWrongVictims(_ report: ReportedStall) -> Bool {
+    fileprivate func hasWrongVictims(_ report: ReportedStall, threshold: Double) -> Bool {
         guard let victims else { return false }
+        // It fires once after the stall, for the first of the times that have passed by then.
+        let firings = (report.milliseconds / threshold - victims.due) / victims.every
+        let skipped = victims.every > 0 ? Int(max(firings, 0)) : 0
         // A thread that waits for a CPU makes a turn without work longer.
         let hasWrongTurns =
             victims.later > 0 ? report.later < victims.later : report.later >= ScenarioResult.shortTurnsMilliseconds
-        return report.timers != victims.timers || report.items != victims.items
+        return report.timers != victims.timers || report.items != victims.items || report.skippedFirings != skipped
             || report.operations != victims.operations || hasWrongTurns
     }
 

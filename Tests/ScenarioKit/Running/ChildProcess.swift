@@ -146,6 +146,10 @@ enum HostShape: String, CaseIterable, ExpressibleByArgument, Sendable {
     case asyncMain = "async-main"
     /// An async `@main` that stalls on the main thread before it suspends for the first time.
     case asyncMainAtOnce = "async-main-at-once"
+    /// An async `@main` with a timer of the main run loop, which no thread runs.
+    case asyncMainTimer = "async-main-timer"
+    /// The same with a timer of the main queue.
+    case asyncMainQueueTimer = "async-main-queue-timer"
     case dispatchMain = "dispatch-main"
     case runForever = "run-forever"
     case runBefore = "run-before"

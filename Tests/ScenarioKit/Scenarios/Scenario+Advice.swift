@@ -60,8 +60,11 @@ extension Scenario {
         .init("paging", ["paging"], near: "file-read"),
         .init("runLoopInPool", ["pool-run-loops", "pool-run-loops-before"], near: "pool-waits"),
         .init(
-            "poolWaits", ["cooperative-pool-blocked", "global-queue-full", "pool-waits", "pool-waits-before"],
-            near: "main-queue"),
+            "poolWaits",
+            [
+                "cooperative-pool-blocked", "global-queue-full", "pool-waits", "pool-waits-before",
+                "run-until-pool-timer",
+            ], near: "main-queue"),
         .init("poolComputes", ["global-queue-busy"], near: "cpu-spin", cured: "cooperative-pool-busy"),
         .init("pinnedBlocked", ["pool-recv", "pool-resolver", "pool-pipe"], near: "pool-computing"),
         .init("pinnedComputing", ["pool-computing"], near: "cpu-spin"),
@@ -72,7 +75,7 @@ extension Scenario {
             near: "spinning-block", cured: "modal-dialog"),
         .init("resubmit", ["spinning-block"], near: "spinning-descriptor", cured: "busy-timers"),
         .init("mode", ["mode-starvation"], near: "spinning-empty-mode", cured: "mode-starvation-common"),
-        .init("notRun", ["not-run"], near: "mode-starvation", cured: "not-run-start-up"),
+        .init("notRun", ["not-run", "not-run-ever", "not-run-async-main"], near: "mode-starvation", cured: "not-run-start-up"),
         .init(
             "continuation", ["operation-leaked", "operation-group", "operation-stream", "operation-actors"],
             near: "operation-circle"),

@@ -39,6 +39,13 @@ extension Scenario {
             await thread.stop()
             return duration
         },
+        .stallingOften(
+            "not-run-async-main", "a program with an async @main has a timer of the main run loop", times: 24,
+            ExpectedReport(kind: .notRun)
+        ) { context in try await context.host(.asyncMainTimer) },
+        .quiet("not-run-async-main-queue", "the same with a timer of the main queue, which fires") { context in
+            _ = try await context.host(.asyncMainQueueTimer)
+        },
         .quiet("not-run-process", "a thread starts a child process, whose source stays in a loop that it does not run")
         {
             context in

@@ -52,6 +52,26 @@ extension Scenario {
             }
             _ = await filled
         },
+        .quiet("run-until-limit", "run(until:) off main ends at its date, although the pool of that priority is full") {
+            _ in
+            let (queue, group) = (DispatchQueue.global(qos: .utility), DispatchGroup())
+            let hasEnded = DispatchSemaphore(value: 0)
+            let wasLate = Atomic(false)
+            for _ in 0..<300 {
+                queue.async(group: group) {
+                    // The run ends by a timer of the same priority, whose threads are others.
+                    if hasEnded.wait(timeout: .now() + 30) == .timedOut { wasLate.store(true, ordering: .relaxed) }
+                }
+            }
+            await onThread("reader") {
+                let port = Source1(on: CFRunLoopGetCurrent(), mode: kCFRunLoopDefaultMode) { _ in }
+                RunLoop.current.run(until: Date(timeIntervalSinceNow: 0.05))
+                port.invalidate()
+                for _ in 0..<300 { hasEnded.signal() }
+            }
+            await withCheckedContinuation { done in group.notify(queue: .main) { done.resume() } }
+            guard !wasLate.load(ordering: .relaxed) else { throw NoResult(sentence: "the run waited for the pool") }
+        },
         .quiet("timer-in-task", "a task adds a timer to its thread's loop, which nothing runs") { context in
             let timer = await Task.detached { OwnTimer.ofThisThread() }.value
             await pause(context.threshold * 3)
@@ -105,13 +125,20 @@ extension Scenario {
     private static let answerScenarios: [Scenario] = [
         .stalling(
             "resident-answer", "the main thread waits for the answer of a resident thread, which sleeps", times: 2,
-            .main(.source0, in: "waitForTheAnswer(of:atMost:_:)", lock: .dispatchSemaphore)
+            .main(.source0, in: "waitForTheAnswer(of:atMost:_:)", lock: .dispatchSemaphore).meanwhile(["resident"])
         ) { context in
-            try await context.withLoop("resident", threshold: .seconds(60)) { loop in
-                await DrivenLoop.main.source0 {
-                    waitForTheAnswer(of: loop, atMost: .seconds(60)) { sleepTooLong(for: context.stall) }
-                }
+            let thread = await LoopThread.start("resident", LoopThread.runOnce)
+            let loop = thread.driven
+            // A report has the other loops of its own monitor.
+            let watch = try context.monitor.watch(.runLoop(thread.runLoop, label: "resident"), threshold: .seconds(60))
+            let stall = await DrivenLoop.main.source0 {
+                waitForTheAnswer(of: loop, atMost: .seconds(60)) { sleepTooLong(for: context.stall) }
             }
+            // The last report has what the loop did until the end.
+            await pause(context.threshold)
+            watch.stop()
+            await thread.stop()
+            return stall
         },
         .quiet("resident-answers", "the main thread waits for a resident thread, which answers soon") { context in
             try await context.withLoop("resident") { loop in
@@ -132,7 +159,7 @@ extension Scenario {
         },
         .stalling(
             "resident-has-ended", "the main thread waits for the answer of a thread whose loop has ended", times: 2,
-            .main(.source0, in: "waitForTheAnswer(of:atMost:_:)", lock: .dispatchSemaphore)
+            .main(.source0, in: "waitForTheAnswer(of:atMost:_:)", lock: .dispatchSemaphore).meanwhile([])
         ) { context in
             let thread = await LoopThread.start("ended", LoopThread.runOnce)
             await thread.stop()

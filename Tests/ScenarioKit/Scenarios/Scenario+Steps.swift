@@ -66,15 +66,18 @@ extension Scenario {
                 return injected.value
             }
         },
-        .quiet("timer-tolerance", "a timer may be three thresholds late, by its tolerance") { context in
+        .quiet("timer-tolerance", "a timer may be three thresholds late, which CoreFoundation does not keep") {
+            context in
             let late = context.threshold * 3
-            await withCheckedContinuation { continuation in
-                let timer = CFRunLoopTimerCreateWithHandler(nil, CFAbsoluteTimeGetCurrent(), 0, 0, 0) { _ in
-                    continuation.resume()
+            let tolerance = await withCheckedContinuation { (continuation: CheckedContinuation<Double, Never>) in
+                let timer = CFRunLoopTimerCreateWithHandler(nil, CFAbsoluteTimeGetCurrent(), 0, 0, 0) { timer in
+                    continuation.resume(returning: CFRunLoopTimerGetTolerance(timer))
                 }
                 CFRunLoopTimerSetTolerance(timer, late.seconds)
                 CFRunLoopAddTimer(CFRunLoopGetMain(), timer, kCFRunLoopCommonModes)
             }
+            // If it does, such a timer is late only after that.
+            guard tolerance == 0 else { throw NoResult(sentence: "a timer has a tolerance of \(tolerance) s") }
         },
         .quiet("idle-work", "work is done in pieces of 5 ms, one before each wait of the loop") { context in
             await workWhenIdle(for: context.threshold * 3, each: .milliseconds(5))

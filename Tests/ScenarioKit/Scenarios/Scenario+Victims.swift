@@ -16,6 +16,46 @@ extension Scenario {
             }
         },
         .stalling(
+            "victims-counted", "a source0 sleeps while three timers become due, which the loop's statistics count",
+            times: 4, .main(.source0, in: "sleepTooLong(for:)").delaying(timers: 3, due: 0.5)
+        ) { context in
+            let before = context.lateTimers
+            let stall = await DrivenLoop.main.source0 {
+                // Two dates that are close count as one.
+                for part in [0.5, 1, 1.5] { addTimer(dueIn: context.threshold * part) }
+                sleepTooLong(for: context.stall)
+            }
+            try await context.expectLateTimers(before + 3)
+            return stall
+        },
+        .stalling(
+            "victims-skipped-firings", "a source0 sleeps while a timer is due that repeats", times: 2,
+            .main(.source0, in: "sleepTooLong(for:)").delaying(timers: 1, due: 0.1, every: 0.3)
+        ) { context in
+            await DrivenLoop.main.source0 {
+                addTimer(dueIn: context.threshold * 0.1, every: context.threshold * 0.3)
+                sleepTooLong(for: context.stall)
+            }
+        },
+        .stalling(
+            "victims-no-skipped-firing", "the same for less than the timer's interval", times: 2,
+            .main(.source0, in: "sleepTooLong(for:)").delaying(timers: 1, due: 0.1, every: 3)
+        ) { context in
+            await DrivenLoop.main.source0 {
+                addTimer(dueIn: context.threshold * 0.1, every: context.threshold * 3)
+                sleepTooLong(for: context.stall)
+            }
+        },
+        .stalling(
+            "victims-tolerance", "a source0 sleeps while a timer is due that may be a minute late", times: 2,
+            .main(.source0, in: "sleepTooLong(for:)").delaying(timers: 1, due: 0.1)
+        ) { context in
+            await DrivenLoop.main.source0 {
+                addTimer(dueIn: context.threshold * 0.1, tolerance: .seconds(60))
+                sleepTooLong(for: context.stall)
+            }
+        },
+        .stalling(
             "victims-timer-itself", "a timer sleeps while another one becomes due", times: 2,
             .main(.timer, in: "sleepTooLong(for:)").delaying(timers: 1, due: 0.2)
         ) { context in
@@ -39,6 +79,15 @@ extension Scenario {
         ) { context in
             await MainLoop.mainQueue {
                 for _ in 0..<5 { DispatchQueue.main.async {} }
+                sleepTooLong(for: context.stall)
+            }
+        },
+        .stalling(
+            "victims-tasks", "a source0 sleeps while four tasks wait for the main actor", times: 2,
+            .main(.source0, in: "sleepTooLong(for:)").delaying(items: 4)
+        ) { context in
+            await DrivenLoop.main.source0 {
+                for _ in 0..<4 { Task { @MainActor in } }
                 sleepTooLong(for: context.stall)
             }
         },
@@ -117,17 +166,38 @@ extension Scenario {
             await MainLoop.timer { sleepTooLong(for: context.stall) }
         },
         .quiet("victims-served", "timers and blocks of the main queue come while the loop waits") { context in
+            let before = context.lateTimers
             for _ in 0..<20 {
                 addTimer(dueIn: .milliseconds(1))
                 DispatchQueue.main.async {}
                 await pause(.milliseconds(5))
             }
+            try await context.expectLateTimers(before)
         },
     ]
 }
 
-/// Adds a timer to the main run loop that fires once.
-private func addTimer(dueIn delay: Duration) { _ = OneTimer(on: CFRunLoopGetMain(), dueIn: delay) }
+/// Adds a timer to the main run loop that fires once, although it may be one that repeats.
+private func addTimer(dueIn delay: Duration, every interval: Duration = .zero, tolerance: Duration = .zero) {
+    let date = CFAbsoluteTimeGetCurrent() + delay.seconds
+    let timer = CFRunLoopTimerCreateWithHandler(nil, date, interval.seconds, 0, 0) { CFRunLoopTimerInvalidate($0) }
+    CFRunLoopTimerSetTolerance(timer, tolerance.seconds)
+    CFRunLoopAddTimer(CFRunLoopGetMain(), timer, kCFRunLoopCommonModes)
+}
+
+extension ScenarioContext {
+    /// How many timers of the main loop the monitor has seen late.
+    fileprivate var lateTimers: Int { monitor.statistics.loops.first { $0.label == "main" }?.lateTimers ?? 0 }
+
+    /// Waits until the monitor has seen so many late timers of the main loop; throws if it has seen others.
+    fileprivate func expectLateTimers(_ count: Int) async throws {
+        for _ in 0..<500 where lateTimers < count { await pause(.milliseconds(10)) }
+        // For those that are too many.
+        await pause(threshold)
+        let seen = lateTimers
+        guard seen == count else { throw NoResult(sentence: "\(seen) timers were late, where \(count) were") }
+    }
+}
 
 /// A timer of any thread's loop, which fires once.
 ///

@@ -53,6 +53,8 @@ extension Outcome {
         ({ $0.expected?.call = "connect(" }, .wrongCause), ({ $0.expected?.lock = .once }, .wrongCause),
         ({ $0.reports[0].owner = "another" }, .wrongOwner), ({ $0.reports[0].owner = nil }, .wrongOwner),
         ({ $0.expected?.owner = nil }, .wrongOwner), ({ $0.expected?.ownerDoes = "write" }, .wrongOwner),
+        ({ $0.expected?.meanwhile = ["worker"] }, .wrongOwner), ({ $0.reports[0].meanwhile = ["worker"] }, .ok),
+        ({ ($0.expected?.meanwhile, $0.reports[0].meanwhile) = ([], ["worker"]) }, .wrongOwner),
         ({ $0.expected?.ends = .sleep }, .wrongOwner), ({ $0.expected?.holder = "hold()" }, .wrongOwner),
         ({ $0.reports[0].advice = ExpectedReport.noAdvice }, .wrongAdvice),
         // The parts may differ from the whole by 2 ms and 2 %.
@@ -94,6 +96,16 @@ extension Outcome {
             (outcome.reports[0].operations, outcome.reports[0].later) = (operations, later)
             #expect(outcome.result == result)
         }
+    }
+
+    /// One timer, due 25 ms after the beginning, and every 75 ms since: six times more by 500 ms.
+    @Test(arguments: [(6, ScenarioResult.ok), (5, .wrongVictims), (7, .wrongVictims), (0, .wrongVictims)])
+    func skippedFiringsAreCounted(skipped: Int, result: ScenarioResult) {
+        var outcome = Self.right
+        outcome.expected = outcome.expected?.delaying(timers: 1, due: 0.1, every: 0.3)
+        (outcome.reports[0].timers, outcome.reports[0].items, outcome.reports[0].timerDelay) = (1, 0, 475)
+        outcome.reports[0].skippedFirings = skipped
+        #expect(outcome.result == result)
     }
 
     @Test(arguments: [(0.0, ScenarioResult.ok), (19, .ok), (20, .wrongVictims)])
