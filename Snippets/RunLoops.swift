@@ -1,4 +1,5 @@
 // Run loops of threads, and work between events: the blocks of docs/RunLoop.md, docs/causes/pool.md and docs/causes/cpu.md.
+// A test runs the program: it uses them, and prints what is left.
 
 import CoreFoundation
 import Dispatch
@@ -77,3 +78,32 @@ func openInTurn(_ hosts: [String], connect: @escaping @Sendable (String) -> Void
     let connections = ResidentThread(name: "connections")
     for host in hosts { connections.submit { connect(host) } }
 }
+
+/// Starts and stops resident threads, and returns how many threads are left when those should have ended.
+func threadsLeft(after count: Int) -> Int {
+    func threads() -> Int { (try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/task").count) ?? 0 }
+    let before = threads()
+    let work = DispatchGroup()
+    for number in 0..<count {
+        let thread = ResidentThread(name: "resident")
+        work.enter()
+        thread.submit { work.leave() }
+        // Each other one is only released.
+        if number.isMultiple(of: 2) { thread.stop() }
+    }
+    work.wait()
+    // A thread ends some time after its loop.
+    for _ in 0..<6_000 where threads() > before { Thread.sleep(forTimeInterval: 0.01) }
+    return threads() - before
+}
+
+/// Does pieces of work while the main loop is idle, and returns how many are not done.
+@MainActor func piecesLeft(of count: Int) -> Int {
+    var done = 0
+    let work = IdleWork()
+    for _ in 0..<count { work.add { done += 1 } }
+    for _ in 0..<600 where done < count { CFRunLoopRunInMode(kCFRunLoopDefaultMode, 0.1, true) }
+    return count - done
+}
+
+print("\(threadsLeft(after: 500)) of 500 threads and \(piecesLeft(of: 20)) of 20 pieces are left")

@@ -30,6 +30,13 @@ import TestSupport
         }
     }
 
+    /// The snippet's own program counts them.
+    @Test func `the page's resident threads end, and idle work is done`() throws {
+        let output = try Command(program: Command.product("RunLoops"), arguments: [], timeout: 300).run()
+        #expect(output.status == 0, "\(output.text)")
+        #expect(output.output == "0 of 500 threads and 0 of 20 pieces are left\n", "\(output.text)")
+    }
+
     @Test func `the table of a page is replaced`() throws {
         let directory = try TemporaryDirectory()
         let page = try directory.write(

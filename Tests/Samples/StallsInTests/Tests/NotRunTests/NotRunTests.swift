@@ -21,6 +21,11 @@ import Testing
         try await fired.wait(for: 6)
         #expect(!fired.isSet)
     }
+
+    /// The timer of the test before is still due, which has been said.
+    @Test func cLaterTestIsSilent() async throws {
+        try await Task.sleep(for: .seconds(4))
+    }
 }
 
 private final class Fired: Sendable {
