@@ -92,6 +92,24 @@ extension Scenario {
             }
         },
         .stalling(
+            "victims-event", "a source0 sleeps while an event of a pipe waits in the main queue", times: 2,
+            .main(.source0, in: "sleepTooLong(for:)").delaying(items: 1)
+        ) { context in
+            let pipe = BytePipe()
+            let source = DispatchSource.makeReadSource(fileDescriptor: pipe.readEnd, queue: .main)
+            source.setEventHandler { pipe.readOne() }
+            source.resume()
+            // By then the main queue has set it up.
+            _ = await MainLoop.mainQueue {}
+            let stall = await DrivenLoop.main.source0 {
+                pipe.writeOne()
+                sleepTooLong(for: context.stall)
+            }
+            source.cancel()
+            _ = await MainLoop.mainQueue {}
+            return stall
+        },
+        .stalling(
             "victims-queued-before", "a block that is drained with three others submits two and sleeps", times: 2,
             .main(.mainQueue, in: "sleepTooLong(for:)").delaying(items: 2)
         ) { context in
