@@ -71,7 +71,7 @@ extension ExpectedReport {
     }
 
     /// The same stall, during which the other loops with these labels were in a turn.
-    func meanwhile(_ labels: [String]) -> Self {
+    func besideTurns(of labels: [String]) -> Self {
         var expected = self
         expected.meanwhile = labels
         return expected

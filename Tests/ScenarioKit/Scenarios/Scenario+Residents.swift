@@ -52,7 +52,7 @@ extension Scenario {
             }
             _ = await filled
         },
-        .quiet("run-until-limit", "run(until:) off main ends at its date, although the pool of that priority is full") {
+        .quiet("run-until-limit", "run(until:) off main ends at its date while the pool of that priority is full") {
             _ in
             let (queue, group) = (DispatchQueue.global(qos: .utility), DispatchGroup())
             let hasEnded = DispatchSemaphore(value: 0)
@@ -125,7 +125,8 @@ extension Scenario {
     private static let answerScenarios: [Scenario] = [
         .stalling(
             "resident-answer", "the main thread waits for the answer of a resident thread, which sleeps", times: 2,
-            .main(.source0, in: "waitForTheAnswer(of:atMost:_:)", lock: .dispatchSemaphore).meanwhile(["resident"])
+            .main(.source0, in: "waitForTheAnswer(of:atMost:_:)", lock: .dispatchSemaphore)
+                .besideTurns(of: ["resident"])
         ) { context in
             let thread = await LoopThread.start("resident", LoopThread.runOnce)
             let loop = thread.driven
@@ -159,7 +160,7 @@ extension Scenario {
         },
         .stalling(
             "resident-has-ended", "the main thread waits for the answer of a thread whose loop has ended", times: 2,
-            .main(.source0, in: "waitForTheAnswer(of:atMost:_:)", lock: .dispatchSemaphore).meanwhile([])
+            .main(.source0, in: "waitForTheAnswer(of:atMost:_:)", lock: .dispatchSemaphore).besideTurns(of: [])
         ) { context in
             let thread = await LoopThread.start("ended", LoopThread.runOnce)
             await thread.stop()

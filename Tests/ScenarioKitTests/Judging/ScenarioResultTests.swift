@@ -54,7 +54,6 @@ extension Outcome {
         ({ $0.reports[0].owner = "another" }, .wrongOwner), ({ $0.reports[0].owner = nil }, .wrongOwner),
         ({ $0.expected?.owner = nil }, .wrongOwner), ({ $0.expected?.ownerDoes = "write" }, .wrongOwner),
         ({ $0.expected?.meanwhile = ["worker"] }, .wrongOwner), ({ $0.reports[0].meanwhile = ["worker"] }, .ok),
-        ({ ($0.expected?.meanwhile, $0.reports[0].meanwhile) = ([], ["worker"]) }, .wrongOwner),
         ({ $0.expected?.ends = .sleep }, .wrongOwner), ({ $0.expected?.holder = "hold()" }, .wrongOwner),
         ({ $0.reports[0].advice = ExpectedReport.noAdvice }, .wrongAdvice),
         // The parts may differ from the whole by 2 ms and 2 %.
