@@ -29,7 +29,7 @@ import TestSupport
             "nested-private-stalls", "loader-lock", "under-load", "starved", "paused", "main-actor-at-once",
             "operation-actor-blocked", "operation-semaphore", "two-monitors", "threshold-lowered", "threshold-raised",
             "victims-timers", "victims-blocks", "victims-none", "victims-counted", "victims-skipped-firings",
-            "victims-served", "not-run", "not-run-start-up", "not-run-async-main", "not-run-async-main-queue",
+            "not-run", "not-run-start-up", "not-run-async-main", "not-run-async-main-queue",
         ] + eventLoopScenarios
 
     #if NIO

@@ -175,7 +175,10 @@ extension Scenario {
         ) { context in
             let later = OneTimer(on: CFRunLoopGetMain(), dueIn: .seconds(60))
             defer { later.invalidate() }
-            return await DrivenLoop.main.source0 { sleepTooLong(for: context.stall) }
+            let before = context.lateTimers
+            let stall = await DrivenLoop.main.source0 { sleepTooLong(for: context.stall) }
+            try await context.expectLateTimers(before)
+            return stall
         },
         .stalling(
             "victims-none-itself", "a timer sleeps, and it is the only one that was due", times: 2,
@@ -184,13 +187,11 @@ extension Scenario {
             await MainLoop.timer { sleepTooLong(for: context.stall) }
         },
         .quiet("victims-served", "timers and blocks of the main queue come while the loop waits") { context in
-            let before = context.lateTimers
             for _ in 0..<20 {
                 addTimer(dueIn: .milliseconds(1))
                 DispatchQueue.main.async {}
                 await pause(.milliseconds(5))
             }
-            try await context.expectLateTimers(before)
         },
     ]
 }
