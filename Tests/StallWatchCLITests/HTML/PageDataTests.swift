@@ -78,6 +78,16 @@ import Testing
         #expect((sources[own]["lines"] as? [String])?[3] == "line 88")
     }
 
+    /// The list of groups sorts by it.
+    @Test func `harm is stored in microseconds, and as null if it is not known`() throws {
+        var page = PageData()
+        for (number, harm) in [1_900.0, 0, nil].enumerated() {
+            page.add(try StallReport(jsonData: ReportFixture(number: number, harm: harm).bytes))
+        }
+        let data = try data(of: String(decoding: Page.html(page.json()), as: UTF8.self))
+        #expect(try stalls(data, "harm") == [1_900_000, 0, nil])
+    }
+
     @Test func contextsAreStoredByLabelAndInWords() throws {
         var report = try StackFixture.report(300, [.init(at: 250, stack: ["a"])])
         report.context = .init(taskID: 12)
