@@ -52,7 +52,7 @@ extension AdviceRule {
                 let place = facts.report.place(of: cycle[index])
             {
                 // What the thread holds is what the one before it waits for.
-                let held = index == 0 ? lock.kind : lock.owners[index - 1].waitsFor ?? .futex
+                let held = lock.held(byOwner: index) ?? .futex
                 return held == .dispatchQueue || ends.contains(held)
                     ? "Call async instead of sync in \(place): the queue's work waits until that code has ended."
                     : "Do not call sync in \(place) while it holds a lock that the queue's work waits for: "
@@ -115,7 +115,8 @@ extension AdviceRule {
             else { return nil }
             let queue = owner.priorityInversion?.queue.map { "the queue \"\($0)\"" }
             let work =
-                queue ?? facts.report.place(of: owner).map { "the queue or thread that runs \($0)" } ?? owner.thread.inWords
+                queue ?? facts.report.place(of: owner).map { "the queue or thread that runs \($0)" }
+                ?? owner.thread.inWords
             let waiter = lock.kind == .dispatchQueue && lock.owners.first == owner ? facts.culprit : nil
             let other = waiter.map { "wait for its work in \($0)" } ?? "hold the lock there"
             return "Raise the QoS of \(work), or do not \(other): "
@@ -181,7 +182,7 @@ extension AdviceRule {
             }
             let joined = facts.cause.lock?.owners.first?.stack.map(facts.report.provenFrames) ?? []
             return joined.contains { $0.function == "RunLoop.run()" }
-                ? "Do not wait for the thread in \(place): RunLoop.run() goes on as long as it has a source. "
+                ? "Do not wait for the thread in \(place): RunLoop.run() goes on as long as it has a source or a timer. "
                     + "Let its work call back, or use CFRunLoopRun, which CFRunLoopStop ends."
                 : "Do not wait for the end of a thread in \(place): "
                     + "let the thread call back at its end\(facts.callBack)."
@@ -224,12 +225,13 @@ extension AdviceRule {
             }
             guard facts.waitsForSignal else { return nil }
             if facts.cause.lock?.endedByTimeLimit == true {
-                return "Find the code that should signal: likely none did before the time limit of the wait in \(place). "
+                return
+                    "Find the code that should signal: likely none did before the time limit of the wait in \(place). "
                     + "Let it call back\(facts.callBack), with a timer for the limit."
             }
             if facts.hasTimeLimit, facts.cause.lock?.endedByTimeLimit == nil {
                 return "Do not wait with a time limit in \(place): let the thread that signals, if there is one, "
-                    + "call back\(facts.callBack), and a timer what comes after the limit."
+                    + "call back\(facts.callBack), and let a timer call what comes after the limit."
             }
             return "Do not wait in \(place): let the code that signals call back\(facts.callBack)."
         },
@@ -241,7 +243,8 @@ extension AdviceRule {
             let holder = facts.cause.systemCall?.peers == nil ? " Who holds it, \(facts.again): lslocks." : ""
             // One that belongs to the process never waits for the process itself.
             if facts.cause.systemCall?.peers?.contains(where: { $0.isThisProcess == true }) == true {
-                return "Another descriptor of this process holds the lock: use that one in \(place), too, and a mutex among "
+                return
+                    "Another descriptor of this process holds the lock: use that one in \(place), too, and a mutex among "
                     + "threads. Which one, \(facts.again): grep lock: /proc/\(facts.report.process.pid)/fdinfo/*."
             }
             return "Do not wait for the file lock in \(place): "

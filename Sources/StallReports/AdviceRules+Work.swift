@@ -143,6 +143,8 @@ extension AdviceRule {
             else { return nil }
             let instead =
                 switch facts.report.loop.kind {
+                case .globalQueue where facts.calls(StallReport.semaphoreWaits) || facts.calls(StallReport.groupWaits):
+                    "let what comes after be called (async, notify), as the work may need a thread of the pool"
                 case .cooperativePool, .taskExecutor:
                     "await instead (a continuation, Task.sleep), or do it on a thread that is not the pool's"
                 case .threadPool where facts.cause.kind == .sleep, .globalQueue where facts.cause.kind == .sleep:
@@ -221,7 +223,9 @@ extension AdviceRule {
         // Silent for a loop that runs in another mode.
         AdviceRule(id: "notRun", topic: "notRun") { facts in
             guard facts.report.activity?.isNotRun == true else { return nil }
-            return "Run the loop on its thread (RunLoop.run, CFRunLoopRun), or use a timer that needs no run loop: "
+            let instead = facts.culprit.map { " in place of \($0)" } ?? ""
+            return
+                "Run the loop on its thread (RunLoop.run, CFRunLoopRun)\(instead), or use a timer that needs no run loop: "
                 + "DispatchSource.makeTimerSource, Task.sleep."
         },
         // Silent for a loop that turns in an empty mode, or that no thread runs.
@@ -229,8 +233,8 @@ extension AdviceRule {
             guard let activity = facts.report.activity, activity.awaitedMode != nil else { return nil }
             let mode = facts.report.loop.mode.map { "\"\($0)\"" } ?? "the mode"
             return activity.isTimerDue == true
-                ? "Add the timer to \(mode), too (RunLoop.add(timer, forMode:)), or to the common modes with \(mode) "
-                    + "among them (CFRunLoopAddCommonMode); if it may wait, name \(mode) in modeStarvation.modalModes."
+                ? "Add the timers that must not wait to \(mode), too (RunLoop.add(timer, forMode:)), or to the common "
+                    + "modes with \(mode) among them (CFRunLoopAddCommonMode); if all may, name \(mode) in modeStarvation.modalModes."
                 : "Make \(mode) a common mode (CFRunLoopAddCommonMode), which serves the main queue, "
                     + "or name it in modeStarvation.modalModes."
         },

@@ -36,7 +36,8 @@ extension AdviceRule {
             guard facts.report.missingSamplesReason != nil else { return nil }
             // A monitor that is late by more than a moment had no CPU either.
             guard facts.report.monitor.watchdogLateMilliseconds >= 10 else {
-                return "Set a lower threshold, so that the watchdog looks while it lasts: this one ended at once after it."
+                return
+                    "Set a lower threshold, so that the watchdog looks while it lasts: this one ended at once after it."
             }
             return "See whether CPUs are short \(facts.again): top -H; vmstat 1, column r. The monitor came late, too."
         }
@@ -58,7 +59,8 @@ extension AdviceRule {
             if let culprit = facts.report.culprit, culprit.function == facts.report.longestWait?.function,
                 culprit.share ?? 0 >= 0.5, let whole = facts.culprit
             {
-                return "Move \(whole) off \(facts.loop): it computes for \(cause.onCPUMilliseconds.whole) ms, and is blocked "
+                return
+                    "Move \(whole) off \(facts.loop): it computes for \(cause.onCPUMilliseconds.whole) ms, and is blocked "
                     + "for \(cause.blockedMilliseconds.whole) ms. Which parts cost: \(tree)."
             }
             return "Move the wait in \(place) off \(facts.loop). Which other parts cost: \(tree)."

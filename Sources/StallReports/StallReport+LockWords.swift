@@ -65,7 +65,7 @@ extension StallReport {
         else { return nil }
         let owner = lock.owners[index]
         let frames = provenFrames(ofStack: stack)
-        switch index == 0 ? lock.kind : lock.owners[index - 1].waitsFor {
+        switch lock.held(byOwner: index) {
         case .once?, .dispatchOnce?:
             return inner + (frames.initializer.map { ", called by \($0)" } ?? "")
         case .dynamicLinker?: return inner + (linkerCall(in: frames) ?? "")
@@ -148,6 +148,14 @@ extension [StallReport.Frame] {
 }
 
 extension StallReport.Lock {
+    /// What an owner of the chain holds: what the one before it waits for.
+    func held(byOwner index: Int) -> StallReport.LockKind? { index == 0 ? kind : owners[index - 1].waitsFor }
+
+    /// The words before an owner: a thread that is joined holds nothing.
+    package func leadOfOwner(_ index: Int) -> String {
+        held(byOwner: index) == .threadJoin ? "waited for" : "held by"
+    }
+
     /// The owners in the cycle that the last one closes: all of them, if the last one is the stalled thread.
     ///
     /// If it is an owner that comes before, too, the stalled thread and the owners up to there only wait for the cycle.

@@ -100,7 +100,8 @@ extension StallReport {
     private func after(_ victims: Victims) -> String {
         guard let turns = victims.laterTurns, let time = victims.laterTurnsMilliseconds, time >= Self.shortestTurns
         else { return "" }
-        return "; \(turns == 1 ? "a turn" : "\(turns) turns") of \(Self.inWords(time)) came right after it"
+        return
+            "; \(turns == 1 ? "a turn" : "\(turns) turns") of \(Self.inWords(time)) came right after it, and may have waited for it"
     }
 
     private static func inWords(_ milliseconds: Double) -> String {

@@ -229,6 +229,7 @@ extension StallReport {
             let part = culprit.shareInWords.map { culprit.share ?? 0 >= 0.9 ? "most" : $0 }
             var lead = (part.map { ", \($0) of it" } ?? "") + " in"
             if kind == .starvation { lead = ": \(threadsInCulprit) in" }
+            if kind == .notRun { lead = ": its thread was in" }
             if lacksCPU { lead = " without a CPU, while it was in" }
             text = "\(lead) \(code(culprit.function))\(place)"
         }

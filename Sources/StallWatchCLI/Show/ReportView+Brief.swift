@@ -36,8 +36,10 @@ extension ReportView {
     /// culprit's stack; all frames if none is the app's.
     private func appFrames(lines room: Int) -> String {
         var text = waitChain
-        for owner in report.cause?.lock?.owners ?? [] where owner.thread.id != report.loop.thread?.id {
-            text += paragraph("Held by \(words(for: owner))", .bold)
+        let lock = report.cause?.lock
+        for (index, owner) in (lock?.owners ?? []).enumerated() where owner.thread.id != report.loop.thread?.id {
+            let lead = lock?.leadOfOwner(index) ?? ""
+            text += paragraph(lead.prefix(1).uppercased() + lead.dropFirst() + " " + words(for: owner), .bold)
             if let stack = owner.stack { text += ownFrames(of: stack).prefix(2).joined() }
         }
         if let (stack, share) = report.culpritStack {

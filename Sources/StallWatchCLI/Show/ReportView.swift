@@ -181,7 +181,8 @@ struct ReportView {
         if let reason = lock.reason { text += paragraph("  its owner is not known: \(reason)", indentation: "    ") }
         for (depth, owner) in lock.owners.enumerated() {
             let indentation = String(repeating: "  ", count: min(depth, 10) + 1)
-            text += paragraph("\(indentation)└ held by \(words(for: owner))", indentation: indentation + "    ")
+            text += paragraph(
+                "\(indentation)└ \(lock.leadOfOwner(depth)) \(words(for: owner))", indentation: indentation + "    ")
             if let stack = owner.stack { text += frames(of: stack, indentation: indentation + "    ") }
         }
         if lock.isDeadlock {

@@ -105,7 +105,8 @@ extension ReportView {
     func source(context: Int = 3) -> String {
         let other = report.cause?.lock?.owners.first { $0.thread.id != report.loop.thread?.id }
         let held = other.flatMap { report.frame(of: $0) }
-        let owner = rows("holds it: ", held?.file, held?.line, context)
+        let owner = rows(
+            report.cause?.lock?.kind == .threadJoin ? "awaited: " : "holds it: ", held?.file, held?.line, context)
         let culprit = report.culprit
         let waiter = rows(owner.isEmpty ? "" : "waits: ", culprit?.file, culprit?.line, context)
         func cell(_ row: Row, _ width: Int, padded: Int = 0) -> String {

@@ -75,7 +75,9 @@ extension Scenario {
             near: "spinning-block", cured: "modal-dialog"),
         .init("resubmit", ["spinning-block"], near: "spinning-descriptor", cured: "busy-timers"),
         .init("mode", ["mode-starvation"], near: "spinning-empty-mode", cured: "mode-starvation-common"),
-        .init("notRun", ["not-run", "not-run-ever", "not-run-async-main"], near: "mode-starvation", cured: "not-run-start-up"),
+        .init(
+            "notRun", ["not-run", "not-run-ever", "not-run-async-main"], near: "mode-starvation",
+            cured: "not-run-start-up"),
         .init(
             "continuation", ["operation-leaked", "operation-group", "operation-stream", "operation-actors"],
             near: "operation-circle"),

@@ -80,7 +80,8 @@ extension LoopSupervisor {
         let isUntilExit = ToolWait.isUntilExit(stack.frames, context)
         // The run of `Process.waitUntilExit()` is its own.
         guard isUntilExit || !stack.frames.contains(where: { loop.source.runFunction.contains($0.address) }),
-            ToolWait.isExpected(of: task, in: diagnostician.call(of: reading, stack), GuardedMemory(), untilExit: { isUntilExit }),
+            ToolWait.isExpected(
+                of: task, in: diagnostician.call(of: reading, stack), GuardedMemory(), untilExit: { isUntilExit }),
             !isNeeded(in: stall, at: time)
         else { return false }
         suppress(.noTaskWaited)

@@ -136,14 +136,18 @@ struct StallDiagnostician {
         // Who ends a probe's turn need not be the thread that it is about.
         let goesOn = before.map { last?.hasRun(since: $0) ?? true } ?? true
         var cause = cause(observations, from: start, to: end, goesOn: goesOn)
-        // Of several waits in a row, each with a limit, the looks need not have met the last one.
-        if goesOn, let lock = cause?.observation?.lock, let limit = lock.limit, lock.lock.ownership == .none,
+        if goesOn, let seen = cause?.observation, let lock = seen.lock, let limit = lock.limit,
+            lock.lock.ownership == .none,
             observations.allSatisfy({ $0.lock == nil || $0.lock?.lock.limit == lock.lock.limit }),
-            cause?.evidence.voluntarySwitches ?? .max <= UInt64(observations.count) + 2,
             // Else the clock was set.
             let now = lock.lock.limit?.monotonic, max(now, limit) - min(now, limit) < TimeLimit.uncertainty
         {
-            cause?.observation?.lock?.endedByLimit = TimeLimit.hasEnded(limit, wait: end)
+            // Of several waits in a row, each with a limit, the looks need not have met the last one: it and that for the loop's
+            // events would be two more.
+            let met = readings.last { $0.time <= seen.time }?.voluntarySwitches
+            let later = met.flatMap { met in last?.voluntarySwitches.map { $0 - min(met, $0) } } ?? .max
+            let ended = TimeLimit.hasEnded(limit, wait: end)
+            cause?.observation?.lock?.endedByLimit = ended == true && later > 1 ? nil : ended
         }
         return cause
     }
