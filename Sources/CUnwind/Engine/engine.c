@@ -39,6 +39,8 @@ static void check_unwinder(cunwind_engine *engine) {
                  (cunwind_step_by_own_rules(unwinder, &from, true, &own) == CUNWIND_STEP_OK &&
                   cunwind_registers_are_same(&caller, &own));
   engine->helper.copy->length = 0;
+  // A program that never stalls reads no more.
+  cunwind_page_cache_flush(&engine->pages);
   if (is_same && unwinder->stood_in == 0) return;
   cunwind_library_destroy(unwinder->library);
   unwinder->library = NULL;

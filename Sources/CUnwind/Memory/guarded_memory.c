@@ -225,32 +225,34 @@ void *cunwind_map(size_t bytes, int flags) {
 }
 
 bool cunwind_page_cache_init(cunwind_page_cache *cache) {
-  cache->pages = cunwind_map(CUNWIND_CACHED_PAGES * sizeof(cunwind_cached_page), 0);
+  cache->pages = cunwind_map(sizeof *cache->pages, 0);
   return cache->pages != NULL;
 }
 
 void cunwind_page_cache_destroy(cunwind_page_cache *cache) {
-  if (cache->pages) munmap(cache->pages, CUNWIND_CACHED_PAGES * sizeof(cunwind_cached_page));
+  if (cache->pages) munmap(cache->pages, sizeof *cache->pages);
   cache->pages = NULL;
 }
 
 void cunwind_page_cache_flush(cunwind_page_cache *cache) {
-  for (unsigned index = 0; index < CUNWIND_CACHED_PAGES; index++) cache->pages[index].address = 0;
+  // It is all zero then, the addresses, too. Memory that is locked stays.
+  if (madvise(cache->pages, sizeof *cache->pages, MADV_DONTNEED) != 0)
+    memset(cache->pages->addresses, 0, sizeof cache->pages->addresses);
 }
 
-static const cunwind_cached_page *page_at(cunwind_page_cache *cache, uint64_t address) {
+static const uint8_t *page_at(cunwind_page_cache *cache, uint64_t address) {
   // Fibonacci hashing: neighboring pages, and the same page of neighboring images, get different places.
   uint64_t pair = ((address / CUNWIND_PAGE_BYTES * 0x9e3779b97f4a7c15ull) >> 32) % (CUNWIND_CACHED_PAGES / 2);
-  cunwind_cached_page *both = &cache->pages[2 * pair];
+  uint64_t *both = &cache->pages->addresses[2 * pair];
+  uint8_t(*bytes)[CUNWIND_PAGE_BYTES] = &cache->pages->bytes[2 * pair];
   uint8_t *latest = &cache->latest[pair];
-  if (both[*latest].address == address) return &both[*latest];
+  if (both[*latest] == address) return bytes[*latest];
   *latest ^= 1;
-  cunwind_cached_page *page = &both[*latest];
-  if (page->address == address) return page;
-  page->address = 0;
-  if (cunwind_guarded_read(address, page->bytes, CUNWIND_PAGE_BYTES) != CUNWIND_PAGE_BYTES) return NULL;
-  page->address = address;
-  return page;
+  if (both[*latest] == address) return bytes[*latest];
+  both[*latest] = 0;
+  if (cunwind_guarded_read(address, bytes[*latest], CUNWIND_PAGE_BYTES) != CUNWIND_PAGE_BYTES) return NULL;
+  both[*latest] = address;
+  return bytes[*latest];
 }
 
 bool cunwind_page_cache_read(cunwind_page_cache *cache, uint64_t address, void *to, size_t length) {
@@ -258,11 +260,11 @@ bool cunwind_page_cache_read(cunwind_page_cache *cache, uint64_t address, void *
   while (length > 0) {
     uint64_t base = address & ~(uint64_t)(CUNWIND_PAGE_BYTES - 1);
     if (base == 0) return false;
-    const cunwind_cached_page *page = page_at(cache, base);
+    const uint8_t *page = page_at(cache, base);
     if (!page) return false;
     size_t offset = (size_t)(address - base);
     size_t piece = CUNWIND_PAGE_BYTES - offset < length ? CUNWIND_PAGE_BYTES - offset : length;
-    memcpy(out, page->bytes + offset, piece);
+    memcpy(out, page + offset, piece);
     out += piece;
     address += piece;
     length -= piece;

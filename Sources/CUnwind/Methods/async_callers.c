@@ -30,6 +30,8 @@ static uint32_t find_frames(cunwind_engine *engine, const cunwind_stack *stack, 
 }
 
 static cunwind_status read_stopped(cunwind_engine *engine, cunwind_thread *thread, cunwind_capture_info *info) {
+  // That of a pending stop went with it.
+  cunwind_helper_touch(&engine->helper);
   cunwind_status status = cunwind_run_helper(engine, &(cunwind_stop_order){.tid = thread->tid, .walk = &engine->walk});
   info->held_nanoseconds += engine->helper.request->held_nanoseconds;
   return status;

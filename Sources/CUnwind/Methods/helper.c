@@ -24,7 +24,8 @@ bool cunwind_helper_init(cunwind_helper_memory *helper) {
   memset(helper, 0, sizeof *helper);
   // One page of the kernel's, which may have 64 KiB on aarch64.
   helper->guard_bytes = (size_t)sysconf(_SC_PAGESIZE);
-  helper->stack = cunwind_map(helper->guard_bytes + HELPER_STACK_BYTES, MAP_POPULATE | MAP_STACK);
+  // Without using memory, because most programs never stall.
+  helper->stack = cunwind_map(helper->guard_bytes + HELPER_STACK_BYTES, MAP_STACK);
   helper->request = cunwind_map(sizeof *helper->request, MAP_POPULATE);
   return helper->stack && helper->request && mprotect(helper->stack, helper->guard_bytes, PROT_NONE) == 0;
 }
@@ -34,6 +35,16 @@ void cunwind_helper_destroy(cunwind_helper_memory *helper) {
   if (helper->request) munmap(helper->request, sizeof *helper->request);
   cunwind_copy_destroy(helper->copy);
   memset(helper, 0, sizeof *helper);
+}
+
+void cunwind_helper_touch(cunwind_helper_memory *helper) {
+  cunwind_stack_copy_touch(helper->copy);
+  // One that still runs uses its stack.
+  if (helper->is_touched || helper->unreaped) return;
+  uint8_t *stack = helper->stack + helper->guard_bytes;
+  for (size_t offset = 0; offset < HELPER_STACK_BYTES; offset += CUNWIND_PAGE_BYTES)
+    *(volatile uint8_t *)(stack + offset) = 0;
+  helper->is_touched = true;
 }
 
 // True: the kernel has cleared `alive`, so the helper no longer runs our code.

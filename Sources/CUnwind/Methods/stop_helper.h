@@ -52,6 +52,7 @@ typedef struct cunwind_helper_memory {
   cunwind_stack_copy *copy;
   uint8_t *stack;  ///< With a guard page of `guard_bytes` at its low end.
   size_t guard_bytes;
+  bool is_touched;      ///< The pages of the stack have been touched.
   pid_t unreaped;       ///< A helper that did not end in time and may still use this memory; 0 if there is none.
   uint64_t left_until;  ///< The time until which that helper may wait for its thread, in monotonic nanoseconds.
   bool name_as_tracer;  ///< The kernel requires PR_SET_PTRACER (Yama).
@@ -72,6 +73,9 @@ int cunwind_stop_helper(void *request);
 
 bool cunwind_helper_init(cunwind_helper_memory *helper);
 void cunwind_helper_destroy(cunwind_helper_memory *helper);
+
+/// Touches the pages of the stack and of the copy once, so that no page fault happens while a thread is held.
+void cunwind_helper_touch(cunwind_helper_memory *helper);
 
 /// How long a late helper may run before it is killed, and a killed one until it ends, in nanoseconds (50 ms).
 #define CUNWIND_HELPER_GRACE_NANOSECONDS 50000000ull

@@ -46,7 +46,7 @@ typedef struct library_stepper {
   __typeof__(unw_step) *step;
   __typeof__(unw_get_reg) *get_reg;
   search_table_function *search_table;
-  unw_addr_space_t cached;  ///< For return addresses.
+  unw_addr_space_t cached;  ///< For return addresses; NULL before the first one, because it takes 26 KB.
   unw_addr_space_t exact;   ///< Without a cache: its key is the PC alone, and means a return address.
   // The step under way.
   cunwind_unwinder *unwinder;
@@ -152,6 +152,11 @@ static unw_addr_space_t create_space(library_stepper *stepper, unw_caching_polic
 
 // ---- The stepper ----------------------------------------------------------------------------------------------------
 
+static unw_addr_space_t space_for(library_stepper *stepper, bool is_exact) {
+  if (!is_exact && !stepper->cached) stepper->cached = create_space(stepper, UNW_CACHE_GLOBAL);
+  return is_exact || !stepper->cached ? stepper->exact : stepper->cached;
+}
+
 cunwind_step cunwind_step_by_library(cunwind_unwinder *unwinder, const cunwind_registers *from, bool is_exact,
                                      cunwind_registers *to) {
   library_stepper *stepper = (library_stepper *)unwinder->library;
@@ -160,8 +165,7 @@ cunwind_step cunwind_step_by_library(cunwind_unwinder *unwinder, const cunwind_r
   stepper->pc = from->value[CUNWIND_PC] - (is_exact ? 0 : 1);
   stepper->has_failed = false;
   unw_cursor_t *cursor = &stepper->cursor;
-  if (stepper->init_remote(cursor, is_exact ? stepper->exact : stepper->cached, stepper) < 0)
-    return CUNWIND_STEP_UNKNOWN_REGISTER;
+  if (stepper->init_remote(cursor, space_for(stepper, is_exact), stepper) < 0) return CUNWIND_STEP_UNKNOWN_REGISTER;
   // 0: it calls the frame the outermost one, which ours would have known. On aarch64 it also guesses after a failure.
   if (stepper->step(cursor) <= 0 || stepper->has_failed) return CUNWIND_STEP_NO_INFO;
   unw_word_t value;
@@ -179,7 +183,7 @@ cunwind_step cunwind_step_by_library(cunwind_unwinder *unwinder, const cunwind_r
 
 void cunwind_library_flush(cunwind_library *library) {
   library_stepper *stepper = (library_stepper *)library;
-  stepper->flush_cache(stepper->cached, 0, 0);
+  if (stepper->cached) stepper->flush_cache(stepper->cached, 0, 0);
 }
 
 void cunwind_library_destroy(cunwind_library *library) {
@@ -240,8 +244,7 @@ cunwind_library *cunwind_library_create(const char *library, char *reason) {
     snprintf(reason, CUNWIND_UNWINDER_REASON_BYTES, "%s", error ? error : strerror(ENOMEM));
   } else if (!find_all(stepper, handle)) {
     snprintf(reason, CUNWIND_UNWINDER_REASON_BYTES, "%s lacks functions of libunwind", library);
-  } else if (!(stepper->cached = create_space(stepper, UNW_CACHE_GLOBAL)) ||
-             !(stepper->exact = create_space(stepper, UNW_CACHE_NONE))) {
+  } else if (!(stepper->exact = create_space(stepper, UNW_CACHE_NONE))) {
     snprintf(reason, CUNWIND_UNWINDER_REASON_BYTES, "%s", strerror(ENOMEM));
   } else {
     set_name(stepper, handle);
@@ -249,8 +252,7 @@ cunwind_library *cunwind_library_create(const char *library, char *reason) {
     dlopen(library, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE | RTLD_NOLOAD);
     return &stepper->base;
   }
-  if (stepper && stepper->cached) stepper->destroy_addr_space(stepper->cached);
-  else if (handle) dlclose(handle);
+  if (handle) dlclose(handle);
   free(stepper);
   return NULL;
 }

@@ -116,3 +116,30 @@ void cunwind_check_preferred_memory_access(int unused) {
   EXPECT(engine && cunwind_memory_access_in_use() == CUNWIND_MEMORY_CALL);
   cunwind_engine_destroy(engine);
 }
+
+static size_t resident_bytes(void *memory, size_t bytes) {
+  size_t page = (size_t)sysconf(_SC_PAGESIZE), count = 0;
+  unsigned char present[256];
+  if (!EXPECT(bytes / page + 1 <= sizeof present && mincore(memory, bytes, present) == 0)) return 0;
+  for (size_t index = 0; index * page < bytes; index++) count += (present[index] & 1) * page;
+  return count;
+}
+
+// Most programs never stall.
+void cunwind_check_idle_memory(int unused) {
+  (void)unused;
+  cunwind_engine *engine = cunwind_test_engine(SIGURG);
+  if (!EXPECT(engine)) return;
+  cunwind_helper_memory *helper = &engine->helper;
+  const size_t stack_bytes = 8 * CUNWIND_PAGE_BYTES;
+  // An image may be loaded or unloaded meanwhile.
+  cunwind_page_cache_flush(&engine->pages);
+  size_t pages = resident_bytes(engine->pages.pages, sizeof *engine->pages.pages);
+  size_t stack = resident_bytes(helper->stack + helper->guard_bytes, stack_bytes);
+  size_t spare = resident_bytes(engine->spare.stack + engine->spare.guard_bytes, stack_bytes);
+  cunwind_test_say("%zu bytes of images, %zu and %zu of stacks", pages, stack, spare);
+  EXPECT(pages == 0 && stack == 0 && spare == 0);
+  cunwind_helper_touch(helper);
+  EXPECT(resident_bytes(helper->stack + helper->guard_bytes, stack_bytes) >= stack_bytes);
+  cunwind_engine_destroy(engine);
+}

@@ -100,6 +100,7 @@ void cunwind_check_memory_without_engine(int error);
 void cunwind_check_preferred_memory_access(int unused);
 void cunwind_check_read_proof(int counts_slices);
 void cunwind_check_mappings(int unused);
+void cunwind_check_idle_memory(int unused);
 void cunwind_check_short_slice(int unused);
 void cunwind_check_refused_short_slice(int error);
 void cunwind_check_listed_images(int unused);
