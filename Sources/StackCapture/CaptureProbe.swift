@@ -1,5 +1,4 @@
 internal import CUnwind
-import Glibc
 import LinuxSupport
 package import StallReports
 import Synchronization
@@ -8,7 +7,7 @@ import Synchronization
 package enum CaptureProbe {
     package typealias Outcome = Capabilities.Outcome
 
-    typealias Outcomes = [Capabilities.FeatureName: Outcome]
+    package typealias Outcomes = [Capabilities.FeatureName: Outcome]
 
     /// What was tried, until it is whole: a thread or a descriptor that is refused now may be there at the next call.
     final class Known: Sendable {
@@ -30,58 +29,46 @@ package enum CaptureProbe {
     /// Returns the results for each method, process_vm_readv(2) and libunwind; tries them until that has succeeded once.
     ///
     /// Takes some milliseconds the first time, and less than a second where nothing answers. A second attempt could
-    /// disturb the captures of a monitor: under Yama's scope 1 a process names one tracer at a time. If a monitor's
-    /// engine has found that ptrace works (`mayUsePtrace`), it is not tried again.
-    package static func outcomes(mayUsePtrace: Bool?) -> [Capabilities.FeatureName: Outcome] {
-        known.outcomes { attempt(mayUsePtrace: mayUsePtrace) }
-    }
+    /// disturb the captures of a monitor: under Yama's scope 1 a process names one tracer at a time.
+    package static func outcomes() -> Outcomes { known.outcomes { attempt() } }
 
-    private static func attempt(mayUsePtrace: Bool?) -> (outcomes: Outcomes, isWhole: Bool) {
-        var outcomes: Outcomes = [
-            .signal: .notTried("not tried"), .processVMReadv: .missing("memory cannot be read"),
-            .libunwind: .missing("no capture engine"),
-        ]
+    private static func attempt() -> (outcomes: Outcomes, isWhole: Bool) {
         do throws(SystemError) {
-            let engine = try CUnwindEngine()
-            _ = engine.images()
-            outcomes[.processVMReadv] = CUnwindEngine.memoryReading
-            outcomes[.libunwind] = engine.unwinder.reason.map { .missing($0) } ?? .works(engine.unwinder.name)
-            let (read, ptrace) = try ProbedThread.run(isWaiting: true) { thread in
-                (
-                    attempt(.read, of: thread, with: engine),
-                    mayUsePtrace == true ? .works() : attempt(.ptrace, of: thread, with: engine)
-                )
-            }
-            (outcomes[.read], outcomes[.ptrace]) = (read, ptrace)
-            guard ptrace != .works() else {
-                outcomes[.signal] = .notTried("not used where ptrace works")
-                return (outcomes, true)
-            }
-            outcomes[.signal] = try ProbedThread.run(isWaiting: false, signal: CUnwindEngine.defaultSignal) { thread in
-                cunwind_may_send_signals()
-                    ? attempt(.signal, of: thread, with: engine)
-                    : .missing("a filter of system calls may end a program that sends one")
+            let capturer = ThreadCapture(engine: try CUnwindEngine())
+            var outcomes = capturer.outcomes
+            outcomes[.read] = try ProbedThread.run(isWaiting: true) { attempt(capturer, of: $0, mayStop: false) }
+            guard outcomes[.signal] == nil else { return (outcomes, true) }
+            outcomes[.signal] = try ProbedThread.run(isWaiting: false, signal: CUnwindEngine.defaultSignal) {
+                attempt(capturer, of: $0, mayStop: true)
             }
             return (outcomes, true)
         } catch {
-            if mayUsePtrace == true { outcomes[.ptrace] = .works() }
-            for name in [Capabilities.FeatureName.read, .ptrace] where outcomes[name] == nil {
-                outcomes[name] = .missing(error.description)
-            }
-            return (outcomes, false)
+            let failure = Outcome.missing(error.description)
+            return ([.read: failure, .ptrace: failure, .processVMReadv: failure, .libunwind: failure], false)
         }
     }
 
-    private static func attempt(
-        _ method: StallReport.CaptureMethod, of thread: Int32, with engine: CUnwindEngine
-    ) -> Outcome {
+    private static func attempt(_ capturer: ThreadCapture, of thread: Int32, mayStop: Bool) -> Outcome {
         do throws(CaptureFailure) {
-            let probe = try ThreadProbe(thread: thread)
-            let stack = try engine.capture(probe, at: engine.read(probe), by: method)
+            let stack = try capturer.capture(thread: thread, mayStop: mayStop, mayWait: false)
             return stack.frames.isEmpty ? .missing("the stack is empty") : .works()
         } catch {
-            if case .refused(let error) = error { return .missing(String(cString: strerror(error))) }
-            return error == .timedOut && method == .ptrace ? .works() : .missing(error.description)
+            return .missing(error.description)
         }
+    }
+}
+
+extension ThreadCapture {
+    /// What it knows of the same without a trial: whether a read or a signal gives a stack, only a capture shows.
+    package var outcomes: CaptureProbe.Outcomes {
+        var outcomes: CaptureProbe.Outcomes = [.processVMReadv: CUnwindEngine.memoryReading]
+        outcomes[.libunwind] = unwinder.reason.map { .missing($0) } ?? .works(unwinder.name)
+        outcomes[.ptrace] = policy.mayUsePtrace ? .works() : .missing()
+        if policy.mayUsePtrace {
+            outcomes[.signal] = .notTried("not used where ptrace works")
+        } else if !cunwind_may_send_signals() {
+            outcomes[.signal] = .missing("a filter of system calls may end a program that sends one")
+        }
+        return outcomes
     }
 }

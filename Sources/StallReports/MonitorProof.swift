@@ -24,6 +24,11 @@ public struct MonitorProof: Codable, Sendable, Equatable {
         return (found + trials.filter { !$0.faults.isEmpty }.map(\.summary) + faults).joined(separator: "; ")
     }
 
+    /// What the captures of its stalls show: which methods work.
+    package var outcomes: [Capabilities.FeatureName: Capabilities.Outcome] {
+        trials.compactMap(\.method).reduce(into: [:]) { $0[Capabilities.FeatureName(rawValue: $1.rawValue)] = .works() }
+    }
+
     package enum Kind: String, Codable, CaseIterable, Sendable {
         case sleep, lock, cpu, pipe
 

@@ -118,11 +118,9 @@ package enum HostProbe {
     }
 
     /// Tries the sources of a diagnosis, on a thread of its own.
-    package static func sources(triesPageFaults: Bool = true) -> [Capabilities.FeatureName: Capabilities.Outcome] {
+    package static func sources() -> [Capabilities.FeatureName: Capabilities.Outcome] {
         let outcomes = try? ProbedThread.run(isWaiting: true) { thread in
-            var outcomes = sources(thread: "/proc/self/task/\(thread)")
-            if triesPageFaults { outcomes[.pageFaults] = pageFaults(of: thread) }
-            return outcomes
+            sources(thread: "/proc/self/task/\(thread)").merging([.pageFaults: pageFaults(of: thread)]) { $1 }
         }
         return outcomes ?? [:]
     }

@@ -92,12 +92,20 @@ import Testing
 @Suite struct CaptureProbeTests {
     @Test func `the results agree with the engine's own probe`() throws {
         let mayUsePtrace = try CUnwindEngine().probeStop()
-        let outcomes = CaptureProbe.outcomes(mayUsePtrace: nil)
+        let outcomes = CaptureProbe.outcomes()
         #expect(Set(outcomes.keys) == [.read, .ptrace, .signal, .processVMReadv, .libunwind])
         #expect(outcomes[.read] == .works())
         #expect((outcomes[.ptrace] == .works()) == mayUsePtrace)
         #expect((outcomes[.signal] == .notTried("not used where ptrace works")) == mayUsePtrace)
         #expect(outcomes[.processVMReadv] != .missing("memory cannot be read"))
+    }
+
+    @Test func `a capturer knows without a trial what it may do`() throws {
+        let (known, tried) = (ThreadCapture(engine: try CUnwindEngine()).outcomes, CaptureProbe.outcomes())
+        #expect((known[.ptrace] == .works()) == (tried[.ptrace] == .works()))
+        #expect(known[.libunwind] == tried[.libunwind] && known[.processVMReadv] == tried[.processVMReadv])
+        // Neither a signal nor a read is tried.
+        #expect((known[.signal] == nil) == (known[.ptrace] != .works()) && known[.read] == nil)
     }
 
     /// The system may refuse a thread at one call, and not at the next one.

@@ -115,7 +115,7 @@ public final class StallMonitor: Sendable {
     /// From here to ``stop()`` the monitor keeps itself alive.
     ///
     /// It logs one line about what it watches, over which thresholds, and the absolute path of the report directory; and
-    /// another one if reports will lack data on this system: see ``checkCapabilities()``. Both have the level info.
+    /// another one if it shows that reports will lack data: see ``checkCapabilities()``. Both have the level info.
     ///
     /// - Throws: ``StallWatchError/Code/alreadyStarted`` if the monitor has been started,
     ///   ``StallWatchError/Code/stopped`` after ``stop()``, ``StallWatchError/Code/invalidConfiguration`` if another
@@ -169,7 +169,7 @@ public final class StallMonitor: Sendable {
     /// }
     /// ```
     ///
-    /// Capture methods are tried once per process, on threads created for that; all other features at each call. A call
+    /// Capture methods are what the start and ``prove()`` have shown; all other features are tried at each call. A call
     /// takes some milliseconds, and less than a second if the system does not respond. It loads libdw, unless the
     /// configuration asks for no lines. It does not affect the app's threads, but runs one empty task.
     ///

@@ -153,7 +153,7 @@ extension Diagnosis {
 
     static func ofTool() -> Diagnosis {
         var outcomes = HostProbe.sources()
-        outcomes.merge(CaptureProbe.outcomes(mayUsePtrace: nil)) { $1 }
+        outcomes.merge(CaptureProbe.outcomes()) { $1 }
         outcomes[.libdw] = SymbolProbe(executable: "/proc/self/exe").libdw(isLoaded: true)
         let others = Capabilities.Outcome.notTried("the program's own: use stallwatch doctor with its process id")
         let names = [Capabilities.FeatureName.symbols, .debugInformation, .flush, .context, .pinnedThreads]

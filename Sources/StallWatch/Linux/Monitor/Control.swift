@@ -13,11 +13,10 @@ extension LiveEngine {
 
     func slowAnswer(_ request: ControlRequest) -> ControlAnswer {
         if request == .capabilities {
-            let probe = capabilityProbe(mayUsePtrace: state.withLock { $0.mayUsePtrace })
             var answer = ControlAnswer(pid: getpid())
             // Before the trials, which cost something, too.
             answer.cost = cost
-            answer.capabilities = probe.capabilities(loadsLibrary: false)
+            answer.capabilities = capabilities(loadsLibrary: false)
             answer.reportDirectory = reportDirectory
             return answer
         }

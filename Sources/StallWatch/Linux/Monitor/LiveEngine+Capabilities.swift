@@ -5,44 +5,52 @@ import StallSymbols
 import Synchronization
 
 extension LiveEngine {
-    func capabilityProbe(mayUsePtrace: Bool?) -> CapabilityProbe {
+    func capabilityProbe(_ captures: CaptureProbe.Outcomes) -> CapabilityProbe {
         CapabilityProbe(
-            symbolication: configuration.symbols.lookup, unflushed: reporter.unflushed, mayUsePtrace: mayUsePtrace)
+            symbolication: configuration.symbols.lookup, unflushed: reporter.unflushed, captures: captures)
     }
 
-    func checkCapabilities() -> Capabilities {
-        let probe = capabilityProbe(mayUsePtrace: state.withLock { $0.mayUsePtrace })
-        return probe.capabilities(loadsLibrary: true)
+    func capabilities(loadsLibrary: Bool) -> Capabilities {
+        capabilityProbe(state.withLock { $0.captures }).capabilities(loadsLibrary: loadsLibrary)
     }
+
+    func checkCapabilities() -> Capabilities { capabilities(loadsLibrary: true) }
 }
 
 struct CapabilityProbe: Sendable {
     var symbolication: SymbolicationSettings
     /// The stores whose files cannot be flushed, with the reason; `nil` if there is no store.
     var unflushed: [String]?
-    /// Whether the monitor's engine has found that ptrace works; `nil` before the monitor has started.
-    var mayUsePtrace: Bool?
+    /// What the monitor's start and its proofs have shown of captures; empty before the start.
+    var captures: CaptureProbe.Outcomes = [:]
 
-    /// Tries everything in some milliseconds, and stops no thread of the app; `loadsLibrary`: tries libdw, too.
-    ///
-    /// At the monitor's start it runs no task, tries nothing optional that takes long, and makes a second capture engine only
-    /// if the monitor's own has found that ptrace is refused.
-    func capabilities(loadsLibrary: Bool, isAtStart: Bool = false) -> Capabilities {
-        if !isAtStart { PoolTasks.findPool() }
-        let environment = HostProbe.environment()
-        var outcomes = HostProbe.sources(triesPageFaults: !isAtStart)
-        if isAtStart, mayUsePtrace == true {
-            outcomes[.read] = outcomes[.syscall]
-        } else {
-            outcomes.merge(CaptureProbe.outcomes(mayUsePtrace: mayUsePtrace)) { $1 }
-        }
+    /// Tries what is not known in some milliseconds, and stops no thread of the app; `loadsLibrary`: tries libdw, too.
+    func capabilities(loadsLibrary: Bool) -> Capabilities {
+        PoolTasks.findPool()
+        var outcomes = HostProbe.sources()
+        if captures.isEmpty { outcomes.merge(CaptureProbe.outcomes()) { $1 } }
+        outcomes[.read] = outcomes[.read] ?? outcomes[.syscall]
         let symbols = SymbolProbe(executable: OwnExecutable.file, settings: symbolication)
         outcomes.merge(symbols.files()) { $1 }
         outcomes[.libdw] = symbols.libdw(isLoaded: loadsLibrary)
+        outcomes.merge(found) { $1 }
+        return Capabilities(HostProbe.environment(), outcomes)
+    }
+
+    /// What is known without a trial, as right after the start; all else was not tried.
+    var known: Capabilities {
+        var outcomes = found
+        let environment = HostProbe.environment()
+        if environment.isProcForeign == true { outcomes[.read] = .missing() }
+        return Capabilities(environment, outcomes)
+    }
+
+    private var found: CaptureProbe.Outcomes {
+        var outcomes = captures
         outcomes[.flush] = flush
         outcomes[.pinnedThreads] = PoolTasks.problem.map { .missing($0) } ?? .works()
         outcomes[.context] = StallContext.calibration.problem.map { .missing($0) } ?? .works()
-        return Capabilities(environment, outcomes)
+        return outcomes
     }
 
     private var flush: Capabilities.Outcome {

@@ -68,6 +68,7 @@ extension LiveEngine {
             // This thread computes on purpose.
             let (all, own) = (WorkerThread.use.nanoseconds, threadTimeNow() &- before.own)
             proof.cpuMilliseconds = milliseconds(all - min(all, before.all &+ own))
+            state.withLock { $0.captures.merge(proof.outcomes) { $1 } }
             return proof
         }
         return proof ?? MonitorProof(obstacle: "the proof took too long, or the system refused it a thread")

@@ -39,7 +39,8 @@ final class LiveEngine: MonitorEngine {
         /// When the monitor started and stopped, in monotonic nanoseconds.
         var started: UInt64?
         var stopped: UInt64?
-        var mayUsePtrace: Bool?
+        /// What the start and proofs have shown of captures; empty before the start.
+        var captures: CaptureProbe.Outcomes = [:]
 
         func removeSources() {
             for loop in loops.values { loop.removeSources() }
@@ -188,10 +189,10 @@ final class LiveEngine: MonitorEngine {
             let capturer = try throwing(.systemFailure) { () throws(SystemError) in
                 ThreadCapture(engine: try CUnwindEngine())
             }
-            state.mayUsePtrace = capturer.methods.contains(.ptrace)
+            state.captures = capturer.outcomes
             for loop in state.loops.values { loop.begin() }
             do throws(StallWatchError) {
-                state.phase = .running(try startThreads(Array(state.loops.values), capturer))
+                state.phase = .running(try startThreads(Array(state.loops.values), capturer, state.captures))
             } catch {
                 healthReporter?.stop()
                 reporter.finishSinks()
@@ -226,7 +227,7 @@ final class LiveEngine: MonitorEngine {
 
     /// Starts the sinks and the threads: first those that the watchdog needs.
     private func startThreads(
-        _ loops: [LoopEntry], _ capturer: sending ThreadCapture
+        _ loops: [LoopEntry], _ capturer: sending ThreadCapture, _ captures: CaptureProbe.Outcomes
     ) throws(StallWatchError) -> Threads {
         let methods = capturer.methods.map(\.rawValue).joined(separator: ", ")
         let unwinder = capturer.unwinder
@@ -236,7 +237,7 @@ final class LiveEngine: MonitorEngine {
             reporter.announce("the monitor runs without telling supervisors: \(error)")
         }
         try reporter.startSinks()
-        let probe = capabilityProbe(mayUsePtrace: capturer.methods.contains(.ptrace))
+        let probe = capabilityProbe(captures)
         let reporterThread = try throwing(.systemFailure) { () throws(SystemError) in
             try WorkerThread(name: "stallwatch-rep") { [reporter] in reporter.run() }
         }
@@ -274,7 +275,7 @@ final class LiveEngine: MonitorEngine {
             }
             // Last: captures need what others have added meanwhile.
             JobThread.memory.add { [weak self] in
-                reporter.logDegradation(probe.capabilities(loadsLibrary: false, isAtStart: true))
+                reporter.logDegradation(probe.known)
                 let end = { @Sendable [weak self] in
                     // Of a monitor that was stopped meanwhile nothing is wrong.
                     if proves, let proof = self?.prove(), self?.isRunning == true {

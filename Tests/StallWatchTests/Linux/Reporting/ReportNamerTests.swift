@@ -72,14 +72,21 @@ import Testing
         #expect(capabilities.environment.pid == getpid())
     }
 
-    @Test func `the start tries little, and misses nothing that works`() {
-        let later = probe().capabilities(loadsLibrary: false)
+    @Test func `the start tries nothing, and says what it knows`() {
+        var probe = probe(unflushed: ["/a: fsync: no"])
+        probe.captures = [.ptrace: .missing()]
+        let known = probe.known
+        #expect(known.missing.map(\.name).prefix(2) == [.ptrace, .flush])
+        let tried: [Capabilities.FeatureName] = [.read, .signal, .syscall, .status, .pageFaults, .symbols, .libdw]
+        for name in tried { #expect(known[name]?.detail == "not tried", "\(name.rawValue)") }
+    }
+
+    @Test func `a monitor that runs tries no capture again`() {
         var probe = probe()
-        probe.mayUsePtrace = later[.ptrace]?.state == .works
-        let atStart = probe.capabilities(loadsLibrary: false, isAtStart: true)
-        #expect(atStart[.pageFaults]?.state == .notTried)
-        #expect((atStart[.ptrace]?.state == .notTried) == probe.mayUsePtrace)
-        #expect(atStart[.read]?.state == later[.read]?.state && atStart.isDegraded == later.isDegraded)
+        probe.captures = [.ptrace: .missing(), .signal: .works()]
+        let found = probe.capabilities(loadsLibrary: false)
+        #expect(found[.ptrace]?.state == .missing && found[.signal]?.state == .works)
+        #expect(found[.libunwind]?.state == .notTried && found[.read]?.state == found[.syscall]?.state)
     }
 
     @Test func `flushing is what the stores have found`() {
