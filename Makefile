@@ -187,6 +187,7 @@ script-tests:
 	Tests/ScriptTests/other-c-library-tests.sh
 	Tests/ScriptTests/check-layers-tests.py
 	Tests/ScriptTests/check-documents-tests.py
+	Tests/ScriptTests/bench-table-tests.py
 
 # The example with a GLib loop is built first, in the folder of a sample that has the library already.
 GLIB_EXAMPLE = if pkg-config --exists glib-2.0; then $(BUILD) --package-path Examples/glib-loop --product glib-loop \
@@ -365,10 +366,10 @@ builds: install ## Run the scenarios in a debug, a release, a static and a strip
 	Tests/Programs/scenario-builds.sh
 
 .PHONY: bench
-bench: install ## Measure what StallWatch costs beside the alternatives: about 20 minutes on an otherwise idle machine
+bench: install ## Measure what StallWatch costs beside the alternatives, for Benchmarks/RESULTS.md: 20 minutes on an idle machine
 	$(BUILD) --package-path Benchmarks -c release
-	$(SWIFT) package --package-path Benchmarks benchmark --format markdown --no-progress
-	"$$($(SWIFT) build --package-path Benchmarks -c release --show-bin-path)/stallwatch-bench"
+	{ $(SWIFT) package --package-path Benchmarks benchmark --format markdown --no-progress && \
+		"$$($(SWIFT) build --package-path Benchmarks -c release --show-bin-path)/stallwatch-bench"; } | Benchmarks/table.py
 
 .PHONY: overhead
 overhead: install ## Compare the cost that `stallwatch doctor` says with the same program without a monitor: five minutes on a quiet machine

@@ -14,7 +14,7 @@ in blocks for a shell it looks for
 
 Links lead to files, and those with a fragment to a heading. GitHub does not follow `doc:` links: scripts/build-documentation.sh makes
 them of links to files of the catalog. Each row of the table in docs/Guarantees.md has a suite of tests: a link with its name to
-its file.
+its file. A table of measurements has rows of Benchmarks/RESULTS.md only, as README's.
 
 Exit status: 0 without faults, 1 with faults.
 """
@@ -33,6 +33,7 @@ CODE = re.compile(r"(?<!`)`([^`\n]+)`(?!`)")
 BLOCK = re.compile(r"^ *```(\w*)\n(.*?)^ *```", re.DOTALL | re.MULTILINE)
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 SHELL = {"", "sh", "text", "yaml"}
+MEASUREMENTS = re.compile(r"^\| measurement \|.*\n\|[ :|-]+\n((?:\|.*\n)+)", re.MULTILINE)
 NAME = re.compile(r"[A-Za-z_]\w*(?:\(\))?(?:\.[A-Za-z_]\w*)*(?:\([\w:]*\))?")
 
 
@@ -48,6 +49,7 @@ class Repository:
         self.documents = [path for path in self.files if path.endswith(".md") and path != "CHANGELOG.md"]
         self.top = {path.split("/")[0] for path in self.files if "/" in path}
         self.makefile = (root / "Makefile").read_text()
+        self.results = (root / "Benchmarks/RESULTS.md").read_text().splitlines()
         self.commands = commands(root / "Sources/StallWatchCLI")
         self.words = set()
         for path in self.files:
@@ -198,7 +200,9 @@ def faults(repository, document):
         if not is_block and not line.startswith("STALLWATCH_"):
             found += name_faults(line, repository)
         yield from ((document, number, fault) for fault in found)
-    for start, fault in link_faults(repository, document, text):
+    rows = [(table.start(), row) for table in MEASUREMENTS.finditer(text) for row in table[1].splitlines()]
+    unknown = [(start, f"Benchmarks/RESULTS.md has no row {row}") for start, row in rows if row not in repository.results]
+    for start, fault in [*link_faults(repository, document, text), *unknown]:
         yield document, text.count("\n", 0, start) + 1, fault
 
 

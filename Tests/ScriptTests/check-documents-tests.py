@@ -30,6 +30,7 @@ WRONG = {
     "`Sources/StallWach/API`": "there is no Sources/StallWach/API",
     "`cause.lokc`": "no file has the name lokc",
     "`STALLWATCH_OFFF=1`": "no file has the variable STALLWATCH_OFFF",
+    "| measurement | value |\n| --- | ---: |\n| a turn | 1 ns |": "Benchmarks/RESULTS.md has no row | a turn | 1 ns |",
     "[x](missing.md)": "the link missing.md leads nowhere",
     "[x](#other)": "#other: that page has no such heading",
     "[x](doc:Limits)": "doc:Limits: GitHub does not follow it; write Limits.md",
