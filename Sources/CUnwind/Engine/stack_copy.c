@@ -17,11 +17,15 @@ bool cunwind_stack_copy_init(cunwind_stack_copy *copy) {
   return copy->bytes != NULL;
 }
 
-void cunwind_stack_copy_touch(cunwind_stack_copy *copy) {
-  if (copy->is_touched) return;
-  for (size_t offset = 0; offset < CUNWIND_MAX_STACK_BYTES; offset += CUNWIND_PAGE_BYTES)
-    *(volatile uint8_t *)(copy->bytes + offset) = 0;
-  copy->is_touched = true;
+void cunwind_stack_copy_touch(cunwind_stack_copy *copy, const cunwind_stack_bounds *bounds) {
+  // A stack pointer that is not within them has an end that is not known.
+  uint64_t most = bounds->high > bounds->low ? bounds->high - bounds->low : 0;
+  if (most < CUNWIND_FIRST_COPY_BYTES) most = CUNWIND_FIRST_COPY_BYTES;
+  if (bounds->other_high > bounds->other_low) most += bounds->other_high - bounds->other_low;
+  most += CUNWIND_RED_ZONE_BYTES;
+  if (most > CUNWIND_MAX_STACK_BYTES) most = CUNWIND_MAX_STACK_BYTES;
+  for (; copy->touched < most; copy->touched += CUNWIND_PAGE_BYTES)
+    *(volatile uint8_t *)(copy->bytes + copy->touched) = 0;
 }
 
 cunwind_stack_copy *cunwind_copy_create(void) {

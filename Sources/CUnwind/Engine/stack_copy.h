@@ -20,7 +20,7 @@ typedef struct cunwind_stack_copy {
   uint64_t outer_low;     ///< Address of the outer piece.
   uint64_t outer_length;  ///< 0: the stack fits, and there is no outer piece.
   bool has_gap;           ///< The outer piece is the end of the same stack.
-  bool is_touched;        ///< The pages of the buffer have been touched.
+  uint64_t touched;       ///< So many bytes at the buffer's beginning have been touched.
 } cunwind_stack_copy;
 
 /// The known part of a thread's stack; addresses outside `low`...`high` are unknown.
@@ -41,8 +41,9 @@ cunwind_stack_copy *cunwind_copy_create(void);
 /// Frees a copy; does nothing for NULL.
 void cunwind_copy_destroy(cunwind_stack_copy *copy);
 
-/// Touches the unused buffer's pages once (256 page faults), so that none happens while a thread is held.
-void cunwind_stack_copy_touch(cunwind_stack_copy *copy);
+/// Touches once each page of the unused buffer that a copy within `bounds` may take, so that no page fault happens while a
+/// thread is held.
+void cunwind_stack_copy_touch(cunwind_stack_copy *copy, const cunwind_stack_bounds *bounds);
 
 /// Copies the stack from `stack_pointer` (less the red zone) up to its end in `bounds`. Leaves out unmapped parts.
 /// Async-signal-safe: yes, and fit for the helper process.

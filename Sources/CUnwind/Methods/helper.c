@@ -38,7 +38,6 @@ void cunwind_helper_destroy(cunwind_helper_memory *helper) {
 }
 
 void cunwind_helper_touch(cunwind_helper_memory *helper) {
-  cunwind_stack_copy_touch(helper->copy);
   // One that still runs uses its stack.
   if (helper->is_touched || helper->unreaped) return;
   uint8_t *stack = helper->stack + helper->guard_bytes;

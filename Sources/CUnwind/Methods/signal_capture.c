@@ -54,7 +54,6 @@ static cunwind_signal_slot *claim_slot(void) {
         !__atomic_compare_exchange_n(&slot->is_taken, &is_taken, 1, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
       continue;
     if (slot->copy.bytes || cunwind_stack_copy_init(&slot->copy)) {
-      cunwind_stack_copy_touch(&slot->copy);
       slot->signals = 0;
       return slot;
     }
@@ -250,6 +249,7 @@ static cunwind_status copy_in_handler(cunwind_engine *engine, cunwind_thread *th
     return CUNWIND_FAILED;
   }
   slot->bounds = thread->bounds;
+  cunwind_stack_copy_touch(&slot->copy, &slot->bounds);
   slot->context_layout = cunwind_context_layout_now();
   cunwind_context_clear(&slot->context, CUNWIND_CONTEXT_NOT_READ);
   __atomic_fetch_add(&slot->sent, 1, __ATOMIC_RELEASE);

@@ -170,6 +170,7 @@ static cunwind_status stop_and_copy(cunwind_engine *engine, cunwind_thread *thre
     return CUNWIND_REFUSED;
   }
   cunwind_helper_touch(&engine->helper);
+  cunwind_stack_copy_touch(engine->helper.copy, &thread->bounds);
   cunwind_stop_order order = {.tid = thread->tid, .bounds = thread->bounds, .may_stay = may_stay};
   order.context_layout = cunwind_context_prepare(engine, thread);
   order.thread_pointer = thread->thread_pointer;

@@ -74,7 +74,7 @@ int cunwind_stop_helper(void *request);
 bool cunwind_helper_init(cunwind_helper_memory *helper);
 void cunwind_helper_destroy(cunwind_helper_memory *helper);
 
-/// Touches the pages of the stack and of the copy once, so that no page fault happens while a thread is held.
+/// Touches the pages of the stack once, so that no page fault happens while a thread is held.
 void cunwind_helper_touch(cunwind_helper_memory *helper);
 
 /// How long a late helper may run before it is killed, and a killed one until it ends, in nanoseconds (50 ms).

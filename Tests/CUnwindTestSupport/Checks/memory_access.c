@@ -119,7 +119,7 @@ void cunwind_check_preferred_memory_access(int unused) {
 
 static size_t resident_bytes(void *memory, size_t bytes) {
   size_t page = (size_t)sysconf(_SC_PAGESIZE), count = 0;
-  unsigned char present[256];
+  unsigned char present[300];
   if (!EXPECT(bytes / page + 1 <= sizeof present && mincore(memory, bytes, present) == 0)) return 0;
   for (size_t index = 0; index * page < bytes; index++) count += (present[index] & 1) * page;
   return count;
@@ -141,5 +141,12 @@ void cunwind_check_idle_memory(int unused) {
   EXPECT(pages == 0 && stack == 0 && spare == 0);
   cunwind_helper_touch(helper);
   EXPECT(resident_bytes(helper->stack + helper->guard_bytes, stack_bytes) >= stack_bytes);
+  cunwind_stack_bounds bounds = {0};
+  cunwind_stack_copy_touch(helper->copy, &bounds);
+  size_t first = resident_bytes(helper->copy->bytes, CUNWIND_MAX_STACK_BYTES);
+  EXPECT(first >= CUNWIND_FIRST_COPY_BYTES && first <= 2 * CUNWIND_FIRST_COPY_BYTES);
+  bounds.high = bounds.low + 2 * CUNWIND_MAX_STACK_BYTES;
+  cunwind_stack_copy_touch(helper->copy, &bounds);
+  EXPECT(resident_bytes(helper->copy->bytes, CUNWIND_MAX_STACK_BYTES) == CUNWIND_MAX_STACK_BYTES);
   cunwind_engine_destroy(engine);
 }
