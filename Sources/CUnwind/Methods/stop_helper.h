@@ -37,7 +37,7 @@ typedef struct cunwind_stop_request {
   cunwind_status status;
   int error;
   uint64_t held_nanoseconds;
-  uint64_t copied_at;  ///< The time at which the thread was stopped, in monotonic nanoseconds.
+  uint64_t copied_at;  ///< When the stack had been copied, right before the release, in monotonic nanoseconds.
   cunwind_ptrace_registers registers;
   cunwind_context context;
   char target[CUNWIND_TARGET_BYTES];  ///< The file behind the first argument, if the stop was pending; may be empty.
