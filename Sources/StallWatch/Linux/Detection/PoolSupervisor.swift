@@ -282,10 +282,8 @@ private struct PinnedThread {
     mutating func end(at end: UInt64, _ context: WatchdogContext) {
         open.record.state = .ended
         open.record.duration = max(end &- min(start, end), open.record.threshold)
-        var cause = diagnostician.end(
-            thread, start: start, end: start &+ open.record.duration, log.observations)
-        // The wait went on for an unknown time after the last look.
-        cause?.observation?.lock?.endedByLimit = nil
+        let cause = diagnostician.end(
+            thread, start: start, end: start &+ open.record.duration, log.observations, isEndKnown: false)
         open.record.cause = judged(cause) ?? open.record.cause
         open.submit(log.samples, context)
     }

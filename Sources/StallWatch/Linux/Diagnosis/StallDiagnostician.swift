@@ -127,7 +127,11 @@ struct StallDiagnostician {
     }
 
     /// Takes a last reading and returns the final cause of a late turn; `nil` if the thread could not be read.
-    mutating func end(_ thread: Int32, start: UInt64, end: UInt64, _ observations: [Observation]) -> Cause? {
+    ///
+    /// Without `isEndKnown`, `end` is the last look: the turn, and its wait, went on for an unknown time after it.
+    mutating func end(
+        _ thread: Int32, start: UInt64, end: UInt64, _ observations: [Observation], isEndKnown: Bool = true
+    ) -> Cause? {
         let before = readings.last
         // A queue may have moved to another thread, which the readings are of then.
         let last = read(readings.isEmpty ? thread : readThread)
@@ -136,7 +140,7 @@ struct StallDiagnostician {
         // Who ends a probe's turn need not be the thread that it is about.
         let goesOn = before.map { last?.hasRun(since: $0) ?? true } ?? true
         var cause = cause(observations, from: start, to: end, goesOn: goesOn)
-        if goesOn, let seen = cause?.observation, let lock = seen.lock, let limit = lock.limit,
+        if isEndKnown, goesOn, let seen = cause?.observation, let lock = seen.lock, let limit = lock.limit,
             lock.lock.ownership == .none,
             observations.allSatisfy({ $0.lock == nil || $0.lock?.lock.limit == lock.lock.limit }),
             // Else the clock was set.

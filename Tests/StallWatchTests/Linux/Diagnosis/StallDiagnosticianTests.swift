@@ -131,3 +131,28 @@ import Testing
         #expect(whole.evidence.split.duration == 2_000_000_000)
     }
 }
+
+/// The last reading of a wait with a time limit.
+@Suite struct LimitedWaitTests {
+    /// An id that no thread has (proc(5), pid_max).
+    private static let thread = Int32.max
+
+    /// A task that was pinned has left its thread at some time after the last look.
+    @Test(arguments: [true, false])
+    func `a limit has ended a wait only if its end is known`(isEndKnown: Bool) throws {
+        var reading = ThreadReading(time: 100_000_000, onCPU: 0)
+        (reading.state, reading.slices) = (UInt8(ascii: "S"), 1)
+        var diagnostician = StallDiagnostician(threads: ProcessThreads(capturer: StubCapturer()), waits: WaitClock())
+        diagnostician.begin(Self.thread, at: reading, CPUQuota())
+        let end: UInt64 = 2_000_000_000
+        var waiting = Observation(time: 101_000_000, thread: Self.thread, activity: .waiting(try futex(0)))
+        waiting.lock = LockChain(
+            lock: AwaitedLock(
+                kind: .dispatchSemaphore, address: 8, hasTimeout: true,
+                limit: TimeLimit(isRealtime: false, nanoseconds: end), ownership: .none))
+        waiting.lock?.limit = end
+        let cause = diagnostician.end(Self.thread, start: 0, end: end, [waiting], isEndKnown: isEndKnown)
+        #expect(cause?.kind == .lock && cause?.observation?.lock != nil)
+        #expect(cause?.observation?.lock?.endedByLimit == (isEndKnown ? true : nil))
+    }
+}
