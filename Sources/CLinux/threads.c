@@ -74,9 +74,14 @@ bool clinux_begins_thread(uint64_t address) {
   return address >= (uintptr_t)__start_stallwatch_begin && address < (uintptr_t)__stop_stallwatch_begin;
 }
 
-bool clinux_may_use_processor(pid_t thread, int processor) {
+size_t clinux_count_usable(pid_t thread, const int *processors, size_t count) {
   cpu_set_t usable;
-  return processor >= 0 && sched_getaffinity(thread, sizeof usable, &usable) == 0 && CPU_ISSET(processor, &usable);
+  if (sched_getaffinity(thread, sizeof usable, &usable) != 0) return 0;
+  size_t found = 0;
+  for (size_t index = 0; index < count; index++) {
+    if (processors[index] >= 0 && CPU_ISSET(processors[index], &usable)) found++;
+  }
+  return found;
 }
 
 int clinux_usable_processors(pid_t thread) {

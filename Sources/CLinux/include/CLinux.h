@@ -39,8 +39,9 @@ void clinux_name_this_thread(const char *_Nonnull name);
 /// Returns how many processors a thread may run on (sched_getaffinity(2)); 0: it is not known. Async-signal-safe: yes.
 int clinux_usable_processors(pid_t thread);
 
-/// Whether a thread may run on a processor; false if it is not known. Async-signal-safe: yes.
-bool clinux_may_use_processor(pid_t thread, int processor);
+/// Returns on how many of `count` processors, of which one may be there several times, a thread may run; 0: it is not known.
+/// One system call. Async-signal-safe: yes.
+size_t clinux_count_usable(pid_t thread, const int *_Nonnull processors, size_t count);
 
 /// Starts a thread that runs `body` with `context`, and returns 0 or an error number. Async-signal-safe: no.
 ///

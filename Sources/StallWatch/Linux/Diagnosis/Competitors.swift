@@ -41,11 +41,11 @@ extension StallReport.Competitors {
         let online = sysconf(Int32(_SC_NPROCESSORS_ONLN))
         let usable = min(Int(clinux_usable_processors(thread)), online)
         guard usable > 0 else { return nil }
-        let near = processors.filter { usable == online || clinux_may_use_processor(thread, $0.value) }.keys
-        let most = usable < online ? 0 : ready.ofMachine
+        let rivals = processors.filter { $0.key != thread && $0.key != callingThread }.map(\.value)
+        let own = usable == online ? rivals.count : clinux_count_usable(thread, rivals, rivals.count)
+        let others = usable == online ? max(ready.ofMachine - processors.count, 0) : 0
         self.init(
-            own: min(near.count { $0 != thread && $0 != callingThread }, earlier?.own ?? .max),
-            others: min(max(most - near.count, 0), earlier?.others ?? .max), processors: usable)
+            own: min(own, earlier?.own ?? .max), others: min(others, earlier?.others ?? .max), processors: usable)
     }
 
     /// Whether there are more threads than CPUs: fewer do not explain that one had none.

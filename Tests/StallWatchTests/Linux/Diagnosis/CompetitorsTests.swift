@@ -1,3 +1,4 @@
+import CLinux
 import LinuxSupport
 import StackCapture
 import TestSupport
@@ -41,6 +42,15 @@ import Testing
         guard let first, let look else { return notRun("the test may not run on all CPUs, or has too many threads") }
         #expect(look.own == 0 && look.others == 0 && look.processors > 0)
         #expect(first.own < StallReport.Competitors.maximumThreads)
+    }
+
+    @Test func `the processors of all ready threads are asked about together`() {
+        let all = (0..<1_024).map { Int32($0) }
+        let usable = Int(clinux_usable_processors(callingThread))
+        #expect(usable > 0 && clinux_count_usable(callingThread, all, all.count) == usable)
+        #expect(clinux_count_usable(callingThread, all + all, all.count * 2) == usable * 2, "two threads on each")
+        #expect(clinux_count_usable(callingThread, [-1, .max], 2) == 0)
+        #expect(clinux_count_usable(.max, all, all.count) == 0, "it has ended")
     }
 
     @Test func `a thread that has ended has no competitors`() {
