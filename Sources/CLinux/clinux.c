@@ -20,7 +20,11 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "process_number.h"
+
 pid_t clinux_gettid(void) { return gettid(); }
+
+uint32_t clinux_process_number(void) { return process_number(); }
 
 void clinux_name_this_thread(const char *name) {
   // PR_SET_NAME cuts a long name short, where pthread_setname_np(3) refuses it.

@@ -15,7 +15,7 @@ package final class WorkerThread: @unchecked Sendable {
     private let ended = Semaphore()
     /// What is known of all of them in a process.
     private struct Own {
-        let process = getpid()
+        let process = clinux_process_number()
         /// When this was first asked for, in monotonic nanoseconds.
         let since = monotonicNow()
         var running: Set<Int32> = []
@@ -27,7 +27,7 @@ package final class WorkerThread: @unchecked Sendable {
     private static func withOwn<Result: Sendable>(_ body: (inout Own) -> Result) -> Result {
         own.withLock { own in
             // A child has none of its parent's threads (fork(2)).
-            if own.process != getpid() { own = Own() }
+            if own.process != clinux_process_number() { own = Own() }
             return body(&own)
         }
     }
@@ -254,7 +254,7 @@ package final class JobThread: Sendable {
     private struct State {
         var jobs: [@Sendable () -> Void] = []
         /// The process in which the thread runs, 0 for none: a child of fork(2) has no such thread.
-        var process: pid_t = 0
+        var process: UInt32 = 0
     }
     private let name: String
     private let state = Mutex(State())
@@ -265,9 +265,10 @@ package final class JobThread: Sendable {
     @discardableResult
     package func add(_ job: @escaping @Sendable () -> Void) -> Bool {
         let begins = state.withLock { state in
-            defer { state.process = getpid() }
+            let process = clinux_process_number()
+            defer { state.process = process }
             state.jobs.append(job)
-            return state.process != getpid()
+            return state.process != process
         }
         guard begins else { return true }
         // Not under the lock, which a child that is forked meanwhile would find locked for good.
@@ -294,16 +295,16 @@ package final class JobThread: Sendable {
 /// A value that takes long to find out: found once a process, on a ``JobThread``; until then there is none.
 package final class Prepared<Value: Sendable>: Sendable {
     /// The process in which it was begun, 0 for none: a child of fork(2) has no thread that finds the value.
-    private let state = Mutex((process: Int32(0), value: Value?.none))
+    private let state = Mutex((process: UInt32(0), value: Value?.none))
     private let thread: JobThread
-    private let process: @Sendable () -> Int32
+    private let process: @Sendable () -> UInt32
     private let find: @Sendable () -> Value
 
     package convenience init(on thread: JobThread = .memory, _ find: @escaping @Sendable () -> Value) {
-        self.init(on: thread, in: { getpid() }, find)
+        self.init(on: thread, in: { clinux_process_number() }, find)
     }
 
-    init(on thread: JobThread, in process: @escaping @Sendable () -> Int32, _ find: @escaping @Sendable () -> Value) {
+    init(on thread: JobThread, in process: @escaping @Sendable () -> UInt32, _ find: @escaping @Sendable () -> Value) {
         (self.thread, self.process, self.find) = (thread, process, find)
     }
 

@@ -95,7 +95,7 @@ import Testing
 
     /// A child of fork(2) has no thread that finds the value.
     @Test func `a value is prepared anew in another process`() {
-        let process = Atomic<Int32>(1)
+        let process = Atomic<UInt32>(1)
         let finds = Atomic<Int>(0)
         let mayFind = Semaphore()
         let prepared = Prepared<Int>(on: JobThread(name: "prepared"), in: { process.load(ordering: .relaxed) }) {

@@ -8,6 +8,28 @@ import Testing
 
 @testable import LinuxSupport
 
+/// `nonisolated(unsafe)`: each process of the test has one thread that uses it.
+nonisolated(unsafe) private var numberOfParent: UInt32 = 0
+
+@Suite struct ProcessNumberTests {
+    @Test func `a process keeps its number, and a child has another one`() {
+        numberOfParent = clinux_process_number()
+        #expect(numberOfParent != 0 && clinux_process_number() == numberOfParent)
+        // The child ends at once, with its number of threads: 1.
+        let threads = cunwind_test_fork { if clinux_process_number() == numberOfParent { _exit(7) } }
+        #expect(threads == 1)
+        #expect(clinux_process_number() == numberOfParent)
+    }
+
+    /// A container's first process, and that of a sandbox in it.
+    @Test func `a child with its parent's id has another number`() {
+        let isOther = cunwind_test_fork_twin(
+            { numberOfParent = clinux_process_number() }, { clinux_process_number() != numberOfParent })
+        if isOther == 2 { return notRun("the system permits no PID namespaces") }
+        #expect(isOther == 1)
+    }
+}
+
 @Suite struct ProcessPauseTests {
     @Test(
         arguments: [

@@ -33,14 +33,18 @@ uint64_t clinux_thread_serial(void);
 /// The calling thread's kernel id (gettid(2)). A system call. Async-signal-safe: yes.
 pid_t clinux_gettid(void);
 
+/// A number of this process that no child of fork(2) has, and never 0: a child may have its parent's id, in a PID
+/// namespace of its own. Async-signal-safe: yes.
+uint32_t clinux_process_number(void);
+
 /// Names the calling thread; a longer name is cut to the kernel's 15 bytes. Async-signal-safe: yes.
 void clinux_name_this_thread(const char *_Nonnull name);
 
 /// Returns how many processors a thread may run on (sched_getaffinity(2)); 0: it is not known. Async-signal-safe: yes.
 int clinux_usable_processors(pid_t thread);
 
-/// Returns on how many of `count` processors, of which one may be there several times, a thread may run; 0: it is not known.
-/// One system call. Async-signal-safe: yes.
+/// Returns on how many of `count` processors, of which one may be there several times, a thread may run; 0: it is not
+/// known. One system call. Async-signal-safe: yes.
 size_t clinux_count_usable(pid_t thread, const int *_Nonnull processors, size_t count);
 
 /// Starts a thread that runs `body` with `context`, and returns 0 or an error number. Async-signal-safe: no.

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "System/own_process.h"
 #include "System/raw_system_call.h"
 
 // Before the list of images is made, which then has libunwind, too.
@@ -64,7 +65,7 @@ cunwind_engine *cunwind_engine_create(const cunwind_options *options) {
   }
   cunwind_engine *engine = calloc(1, sizeof *engine);
   if (!engine) return NULL;
-  engine->process = getpid();
+  engine->process = cunwind_process_number();
   engine->unwinder.modules = &engine->modules;
   engine->unwinder.pages = &engine->pages;
   engine->signal_number = options->signal_number;
@@ -85,7 +86,7 @@ cunwind_engine *cunwind_engine_create(const cunwind_options *options) {
 void cunwind_engine_destroy(cunwind_engine *engine) {
   if (!engine) return;
   cunwind_signal_slot_destroy(engine);
-  bool is_parent = engine->process == getpid();
+  bool is_parent = engine->process == cunwind_process_number();
   // In a child of fork(2), the watchdog may have held libunwind's locks.
   if (engine->unwinder.library && is_parent) cunwind_library_destroy(engine->unwinder.library);
   cunwind_page_cache_destroy(&engine->pages);

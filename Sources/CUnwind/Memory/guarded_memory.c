@@ -17,6 +17,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "System/own_process.h"
 #include "System/raw_system_call.h"
 
 /// The remote pieces in one call. The kernel accepts 1024 (UIO_MAXIOV); 16 keep the caller's stack small.
@@ -24,7 +25,7 @@
 
 /// A cunwind_memory_access. Creating an engine sets it; existing engines read the same bytes by any access.
 static int chosen_access = CUNWIND_MEMORY_ANY;
-/// /proc/self/mem: the process id, because a child of fork(2) needs its own file, and the descriptor; 0: not open.
+/// /proc/self/mem: the process, because a child of fork(2) needs its own file, and the descriptor; 0: not open.
 static uint64_t chosen_file;
 /// The file that this number stood for: a program that closes all descriptors may use the number again.
 static uint64_t chosen_device, chosen_inode;
@@ -146,13 +147,13 @@ cunwind_memory_access cunwind_memory_access_in_use(void) {
 static bool has_file(void) {
   uint64_t chosen = __atomic_load_n(&chosen_file, __ATOMIC_ACQUIRE);
   struct stat now;
-  return chosen >> 32 == (uint64_t)own_process() && fstat((int)(uint32_t)chosen, &now) == 0 &&
+  return chosen >> 32 == cunwind_process_number() && fstat((int)(uint32_t)chosen, &now) == 0 &&
          (uint64_t)now.st_dev == __atomic_load_n(&chosen_device, __ATOMIC_ACQUIRE) &&
          (uint64_t)now.st_ino == __atomic_load_n(&chosen_inode, __ATOMIC_ACQUIRE);
 }
 
 static bool open_file(void) {
-  uint64_t before = __atomic_load_n(&chosen_file, __ATOMIC_ACQUIRE), process = (uint64_t)own_process();
+  uint64_t before = __atomic_load_n(&chosen_file, __ATOMIC_ACQUIRE), process = cunwind_process_number();
   struct stat status;
   if (has_file()) return true;
   int file = open("/proc/self/mem", O_RDONLY | O_CLOEXEC);

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "Engine/engine.h"
+#include "System/own_process.h"
 #include "System/raw_system_call.h"
 
 #define HELPER_STACK_BYTES 32768u
@@ -195,7 +196,7 @@ void cunwind_pending_destroy(cunwind_engine *engine) {
     cunwind_pending_stop *pending = &engine->pending[index];
     if (pending->tid == 0) continue;
     // Only the parent may kill its helper, not a child of fork(2).
-    pending->helper.left_until = engine->process == getpid() ? 0 : UINT64_MAX;
+    pending->helper.left_until = engine->process == cunwind_process_number() ? 0 : UINT64_MAX;
     // As with the engine's own helper, one that still runs keeps its memory.
     if (cunwind_helper_has_ended(&pending->helper, CUNWIND_HELPER_GRACE_NANOSECONDS)) release(engine, pending);
   }

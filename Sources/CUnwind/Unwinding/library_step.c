@@ -18,6 +18,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "System/own_process.h"
 #include "Unwinding/unwind.h"
 
 #define TEXT(name) #name
@@ -226,8 +227,8 @@ static bool may_load(void) { return _r_debug.r_map && _r_debug.r_map->l_next; }
 
 cunwind_library *cunwind_library_create(const char *library, char *reason) {
   // The process whose threads may be in libunwind. A child of fork(2) has its locks, as they were.
-  static pid_t user;
-  pid_t before = 0, process = getpid();
+  static uint32_t user;
+  uint32_t before = 0, process = cunwind_process_number();
   bool is_first = __atomic_compare_exchange_n(&user, &before, process, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
   if (!is_first && before != process) {
     snprintf(reason, CUNWIND_UNWINDER_REASON_BYTES, "the parent process uses it, and may have left it locked");

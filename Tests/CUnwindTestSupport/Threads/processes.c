@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <poll.h>
+#include <sched.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/wait.h>
@@ -32,6 +33,35 @@ int cunwind_test_fork(void (*work)(void)) {
   int error = cunwind_test_await_child(child, &status);
   if (error) return -error;
   return WIFEXITED(status) ? WEXITSTATUS(status) : -ECHILD;
+}
+
+#define NO_NAMESPACE 2
+
+// The caller is a child for this. Its own children are the first ones of a namespace each.
+static int enter_namespaces(bool is_twin, void (*first)(void), bool (*second)(void)) {
+  // Without a user namespace it needs a privilege.
+  if (unshare(CLONE_NEWPID) != 0 && unshare(CLONE_NEWUSER | CLONE_NEWPID) != 0) return NO_NAMESPACE;
+  pid_t child = fork();
+  if (child < 0) return NO_NAMESPACE;
+  if (child > 0) {
+    int status = 0;
+    int error = cunwind_test_await_child(child, &status);
+    return error == 0 && WIFEXITED(status) ? WEXITSTATUS(status) : ECHILD;
+  }
+  if (getpid() != 1) _exit(ECHILD);
+  if (is_twin) _exit(second() ? 1 : 0);
+  first();
+  _exit(enter_namespaces(true, first, second));
+}
+
+int cunwind_test_fork_twin(void (*first)(void), bool (*second)(void)) {
+  pid_t child = fork();
+  if (child < 0) return -errno;
+  if (child == 0) _exit(enter_namespaces(false, first, second));
+  int status = 0;
+  int error = cunwind_test_await_child(child, &status);
+  if (error) return -error;
+  return WIFEXITED(status) && WEXITSTATUS(status) <= NO_NAMESPACE ? WEXITSTATUS(status) : -ECHILD;
 }
 
 // Fails only without Yama, where no permission is needed.

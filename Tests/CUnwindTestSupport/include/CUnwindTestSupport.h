@@ -182,6 +182,11 @@ void cunwind_test_take_event(int set, int event);
 /// negative error number: ETIMEDOUT if the child did not end within 30 s, ECHILD if it died.
 int cunwind_test_fork(void (*_Nonnull work)(void));
 
+/// Makes a process and a child of it that both have the id 1, in PID namespaces of their own. The process calls
+/// `first`, and then the child `second`. Returns what that does, 0 or 1; 2 where the system permits no namespaces; or a
+/// negative error number.
+int cunwind_test_fork_twin(void (*_Nonnull first)(void), bool (*_Nonnull second)(void));
+
 // The settings of threads.
 
 typedef struct {

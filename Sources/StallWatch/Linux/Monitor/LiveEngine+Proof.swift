@@ -32,7 +32,7 @@ extension LiveEngine {
     func prove() -> MonitorProof {
         let began = monotonicNow()
         if let obstacle = obstacle(since: began) { return obstacle }
-        guard startedBy.load(ordering: .relaxed) == getpid() else {
+        guard startedBy.load(ordering: .relaxed) == clinux_process_number() else {
             return MonitorProof(obstacle: "this process was forked from the monitor's: make a monitor of its own")
         }
         guard hasDescriptors(for: Self.descriptors) else {

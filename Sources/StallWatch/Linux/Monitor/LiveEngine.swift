@@ -64,8 +64,8 @@ final class LiveEngine: MonitorEngine {
     /// Tells supervisors; `nil` if the configuration names none.
     private let healthReporter: HealthReporter?
     private let control = Mutex<ControlService?>(nil)
-    /// The process that has started the monitor; 0 for none.
-    let startedBy = Atomic<pid_t>(0)
+    /// The number of the process that has started the monitor; 0 for none.
+    let startedBy = Atomic<UInt32>(0)
     let latestStalls = LatestStalls()
     /// One of its own for lists of tasks, so that no report waits for them.
     let taskRedaction: Redaction?
@@ -202,7 +202,7 @@ final class LiveEngine: MonitorEngine {
             }
             let service = makeControlService()
             control.withLock { $0 = service }
-            startedBy.store(getpid(), ordering: .relaxed)
+            startedBy.store(clinux_process_number(), ordering: .relaxed)
             state.started = monotonicNow()
             operations.registry.open()
         }
@@ -305,7 +305,7 @@ final class LiveEngine: MonitorEngine {
     func stop(inTurnOf thread: Int32?) {
         // Takes no lock: in a child, a thread that is gone may hold it, and Swift's mutexes know threads by their ids.
         let process = startedBy.load(ordering: .relaxed)
-        guard process == 0 || process == getpid() else { return }
+        guard process == 0 || process == clinux_process_number() else { return }
         let phase = state.withLock { state in
             if case .running = state.phase { state.stopped = monotonicNow() }
             return exchange(&state.phase, with: .stopped)
