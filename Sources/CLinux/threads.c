@@ -3,7 +3,6 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fenv.h>
-#include <link.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -12,9 +11,7 @@
 #include <unistd.h>
 
 #include "CLinux.h"
-
-/// The kernel's own slack of timers, in nanoseconds (include/linux/init_task.h); a real-time thread has none.
-#define TIMER_SLACK 50000
+#include "own_thread.h"
 
 typedef struct beginning {
   void *(*body)(void *);
@@ -23,33 +20,8 @@ typedef struct beginning {
   cpu_set_t affinity;
 } beginning;
 
-static int add_thread_locals(struct dl_phdr_info *info, size_t size, void *sum) {
-  (void)size;
-  for (int index = 0; index < info->dlpi_phnum; index++) {
-    if (info->dlpi_phdr[index].p_type == PT_TLS) *(size_t *)sum += info->dlpi_phdr[index].p_memsz;
-  }
-  return 0;
-}
-
-// Each stack holds the thread-local variables of the program (nptl/allocatestack.c).
 static size_t thread_locals;
-static void measure_thread_locals(void) {
-  size_t sum = 0;
-  dl_iterate_phdr(add_thread_locals, &sum);
-  thread_locals = sum;
-}
-
-// Blocks the signals that apps use. Those of crashes and traps stay as they are, and SIGPROF: Swift's crash handler stops
-// a thread with the first of SIGUSR1, SIGUSR2 and SIGPROF that it does not block (CrashHandlerLinux.cpp). A trap that is
-// blocked would reset the app's handler (force_sig_info_to_task).
-static void block_app_signals(sigset_t *before) {
-  static const int crash_signals[] = {SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGPROF, SIGSEGV, SIGSYS, SIGTRAP};
-  sigset_t blocked;
-  sigfillset(&blocked);
-  for (size_t index = 0; index < sizeof crash_signals / sizeof *crash_signals; index++)
-    sigdelset(&blocked, crash_signals[index]);
-  pthread_sigmask(SIG_BLOCK, &blocked, before);
-}
+static void measure_thread_locals(void) { thread_locals = thread_local_bytes(); }
 
 // In a section of its own, whose ends the linker names, and kept on the stack while the body runs: it tells the stack of such
 // a thread.
@@ -106,7 +78,7 @@ int clinux_start_thread(pthread_t *thread, size_t stack_bytes, bool is_own, void
   // Before the thread exists: it must run no handler of the app, not even at its beginning.
   sigset_t before;
   block_app_signals(&before);
-  int status = pthread_attr_setstacksize(&attributes, (stack_bytes + thread_locals + 0xffff) & ~(size_t)0xffff);
+  int status = pthread_attr_setstacksize(&attributes, stack_size(stack_bytes, thread_locals));
   if (status == 0) status = pthread_create(thread, &attributes, begin, given);
   pthread_sigmask(SIG_SETMASK, &before, NULL);
   pthread_attr_destroy(&attributes);

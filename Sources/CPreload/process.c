@@ -2,7 +2,6 @@
 #include "process.h"
 
 #include <dlfcn.h>
-#include <link.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -11,10 +10,10 @@
 #include <string.h>
 #include <sys/prctl.h>
 
+#include "../CLinux/own_thread.h"
+
 /// The size of a thread's stack, which may be too small by default: it loads the monitor and names functions.
 #define STACK_BYTES (2 << 20)
-/// The kernel's own slack of timers, in nanoseconds (include/linux/init_task.h); the program may have set another one.
-#define TIMER_SLACK 50000
 /// The name of the product in Package.swift.
 #define LIBRARY_NAME "libStallWatchPreload.so"
 
@@ -61,32 +60,18 @@ bool cpreload_needs_main_thread(void) {
   return cpreload_is_loaded("libdispatch.so") && !cpreload_is_loaded("libFoundation.so");
 }
 
-static int add_thread_locals(struct dl_phdr_info *info, size_t size, void *sum) {
-  (void)size;
-  for (int index = 0; index < info->dlpi_phnum; index++) {
-    if (info->dlpi_phdr[index].p_type == PT_TLS) *(size_t *)sum += info->dlpi_phdr[index].p_memsz;
-  }
-  return 0;
-}
-
 static void *begin(void *body) {
   prctl(PR_SET_TIMERSLACK, TIMER_SLACK);
   return ((void *(*)(void *))body)(NULL);
 }
 
 int cpreload_start_thread(void *(*body)(void *)) {
-  static const int kept[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP, SIGSYS, SIGPROF};
-  sigset_t all, before;
-  sigfillset(&all);
-  for (size_t index = 0; index < sizeof kept / sizeof *kept; index++) sigdelset(&all, kept[index]);
-  pthread_sigmask(SIG_BLOCK, &all, &before);
+  sigset_t before;
+  block_app_signals(&before);
   pthread_t thread;
   pthread_attr_t attributes;
   pthread_attr_init(&attributes);
-  // Each stack holds the thread-local variables of the program (nptl/allocatestack.c).
-  size_t thread_locals = 0;
-  dl_iterate_phdr(add_thread_locals, &thread_locals);
-  pthread_attr_setstacksize(&attributes, (STACK_BYTES + thread_locals + 0xffff) & ~(size_t)0xffff);
+  pthread_attr_setstacksize(&attributes, stack_size(STACK_BYTES, thread_local_bytes()));
   int policy = sched_getscheduler(0);
   if (policy != SCHED_OTHER && policy != SCHED_IDLE) {
     // The program's computing threads would have to wait for it. The attributes have priority 0 and SCHED_OTHER. To leave
