@@ -41,16 +41,48 @@ private final class SerialRelay: TaskExecutor {
     func enqueue(_ job: consuming ExecutorJob) { executor.enqueue(job) }
 }
 
-/// Submits heartbeats to an executor on a thread of its own: `enqueue` may wait for a lock that the stalled thread has.
+/// A thread that submits heartbeats to a program's executor: `enqueue` may wait for a lock that the stalled thread has.
+final class SubmittingThread: Sendable {
+    private let jobs = Mailbox<@Sendable () -> Void>()
+    private let worker = Worker(name: "stallwatch-exec")
+    private let isStarted = Atomic<Bool>(false)
+    /// The thread's id; 0 until it runs.
+    private let thread = Atomic<Int32>(0)
+
+    var isCurrent: Bool { thread.load(ordering: .relaxed) == clinux_gettid() }
+
+    /// Runs `job` on the thread, and never waits for that; returns `false` if the system refuses the thread.
+    @discardableResult
+    func submit(_ job: @escaping @Sendable () -> Void) -> Bool {
+        if !isStarted.load(ordering: .relaxed) {
+            // The executor may make threads of the app on it.
+            CUnwindEngine.makingThreads {
+                isStarted.store((try? worker.start { [self] in run() }) != nil, ordering: .relaxed)
+            }
+        }
+        guard isStarted.load(ordering: .relaxed) else { return false }
+        jobs.put(job, replacing: { _ in true })
+        return true
+    }
+
+    /// Ends the thread; one that an executor holds ends later, or never.
+    func end() {
+        jobs.close()
+        worker.finish(until: 0)
+    }
+
+    private func run() {
+        thread.store(clinux_gettid(), ordering: .relaxed)
+        while let job = jobs.next(), !jobs.isClosed { job() }
+    }
+}
+
 private final class HeartbeatSender: Sendable {
     /// The address of the executor's object.
     private let executor: UInt64
     private let isSerial: Bool
     private let tasks: @Sendable () -> TaskReader?
-    private let jobs = Mailbox<@Sendable () -> Void>()
-    private let worker = Worker(name: "stallwatch-exec")
-    /// The sender's thread; 0 until it runs.
-    private let sender = Atomic<Int32>(0)
+    private let thread = SubmittingThread()
     /// When the heartbeat that waits was sent, in monotonic nanoseconds; 0 if none waits.
     private let sent = Atomic<UInt64>(0)
     /// The thread that was last known to run the executor; 0 before the first heartbeat has run.
@@ -72,27 +104,17 @@ private final class HeartbeatSender: Sendable {
         _ = tasks()
         sent.store(monotonicNow(), ordering: .relaxed)
         // Without a thread the next heartbeat is never sent, because this one stays pending: the loop is not known to run.
-        guard (try? worker.start { [self] in run() }) != nil else { return }
-        jobs.put(job, replacing: { _ in true })
+        thread.submit(job)
     }
 
-    func end() {
-        jobs.close()
-        // An executor may keep a heartbeat, and with it this object, for ever.
-        worker.finish(until: 0)
-    }
-
-    private func run() {
-        sender.store(clinux_gettid(), ordering: .relaxed)
-        while let job = jobs.next(), !jobs.isClosed { job() }
-    }
+    /// Ends the thread: an executor may keep a heartbeat, and with it this object, for ever.
+    func end() { thread.end() }
 
     /// Notes that a heartbeat runs on the calling thread.
     func markRun() {
         sent.store(0, ordering: .relaxed)
-        let thread = clinux_gettid()
-        if thread == sender.load(ordering: .relaxed) { ranInline.store(true, ordering: .relaxed) }
-        remember(thread)
+        if thread.isCurrent { ranInline.store(true, ordering: .relaxed) }
+        remember(clinux_gettid())
     }
 
     private func remember(_ thread: Int32) {

@@ -247,20 +247,33 @@ extension LoopSource where Self == HeartbeatSource {
     ///
     /// Each priority has a queue with threads of its own (DispatchGlobalExecutor.cpp). A task that the main thread starts outside
     /// of tasks has the priority high, and a detached one medium.
-    static func cooperativePool() -> HeartbeatSource {
+    ///
+    /// The first one goes ahead of all work that the app sends next. Later ones have a thread of their own: the program
+    /// may have put an executor in the pool's place, whose `enqueue` waits.
+    static func cooperativePool(
+        detach: @escaping @Sendable (TaskPriority, @escaping @Sendable () -> Void) -> Void = { priority, body in
+            _ = Task.detached(name: HeartbeatSource.taskName, priority: priority) { body() }
+        }
+    ) -> HeartbeatSource {
         let pools = TaskPools([.high, .medium])
-        return HeartbeatSource(kind: .cooperativePool, idle: pools) { item in
+        let thread = SubmittingThread()
+        let isFirst = Atomic<Bool>(true)
+        return HeartbeatSource(kind: .cooperativePool, idle: pools, whenRemoved: { thread.end() }) { item in
             let sent = TaskPools.Sent(pools.all.count, item)
-            CUnwindEngine.makingThreads {
-                for (priority, idle) in pools.all {
-                    idle.pending.wrappingAdd(1, ordering: .relaxed)
-                    Task.detached(name: HeartbeatSource.taskName, priority: priority) {
-                        idle.pending.wrappingSubtract(1, ordering: .relaxed)
-                        idle.confirm()
-                        sent.hasRun()
+            // At once: where threads compete for CPUs, the other thread may be late, too.
+            for (_, idle) in pools.all { idle.pending.wrappingAdd(1, ordering: .relaxed) }
+            let send = { @Sendable in
+                CUnwindEngine.makingThreads {
+                    for (priority, idle) in pools.all {
+                        detach(priority) {
+                            idle.pending.wrappingSubtract(1, ordering: .relaxed)
+                            idle.confirm()
+                            sent.hasRun()
+                        }
                     }
                 }
             }
+            if isFirst.exchange(false, ordering: .relaxed) || !thread.submit(send) { send() }
         }
     }
 }

@@ -1,6 +1,7 @@
 import Dispatch
 import Glibc
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import LinuxSupport
@@ -199,6 +200,27 @@ import Testing
         #expect(recorder.lastThread != nil)
         #expect(HeartbeatSource.queue(DispatchQueue(label: "new")).target(of: recorder) == .unknown)
         #expect(HeartbeatSource.mainQueue(recorder).target(of: recorder) == .unknown, "this is not the main thread")
+    }
+
+    /// A program's own executor may hold the thread that gives it a task.
+    @Test func `only the first heartbeat of the task pool is sent on the caller's thread`() throws {
+        let (senders, own) = (Collected<Int32>(), try #require(ownThread()))
+        let mayGoOn = Semaphore()
+        let source = HeartbeatSource.cooperativePool { _, item in
+            senders.add(ownThread() ?? 0)
+            if ownThread() != own { mayGoOn.wait() }
+            item()
+        }
+        defer { source.remove() }
+        _ = source.beat(recorder, threshold: 100, at: 1_000)
+        #expect(senders.all == [own, own] && source.isKnownToRun)
+        _ = source.beat(recorder, threshold: 100, at: 2_000)
+        #expect(eventually { senders.all.count == 3 })
+        #expect(senders.all.last != own)
+        #expect(recorder.snapshot().began == 2_000, "what holds it is late")
+        mayGoOn.post()
+        mayGoOn.post()
+        #expect(eventually { recorder.snapshot().began == nil })
     }
 
     @Test func `a pool has the priorities in which its heartbeats wait`() {
