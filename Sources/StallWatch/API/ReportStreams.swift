@@ -30,6 +30,9 @@ final class ReportStreams: @unchecked Sendable {
         return stream
     }
 
+    /// Whether nobody reads.
+    var isEmpty: Bool { lock.withLock { continuations.isEmpty } }
+
     /// Adds a report to every stream; returns the number of reports dropped from full streams.
     func yield(_ report: StallReport) -> Int {
         // Yield outside the lock, because a reader that ends takes the lock.

@@ -54,9 +54,7 @@ struct ReportNamer {
         outlet.unnamedEnds.remove(report.id)
         if isNew { outlet.sinks.submit(.init(.began, report)) }
         outlet.sinks.submitFinal(.init(ended: report, suppressed: reason, stalls: stalls), reached: &storesReached)
-        guard reason == nil else { return }
-        let dropped = outlet.streams.yield(report)
-        if dropped > 0 { outlet.counts.add { $0.reportsDropped += dropped } }
+        if reason == nil { outlet.readers.yield(report) }
     }
 }
 
@@ -68,7 +66,7 @@ struct ReportOutlet: Sendable {
     let sinks: SinkSet
     let notices: SinkEventRelay
     let counts: ReportCounts
-    let streams: ReportStreams
+    let readers: ReportReaders
 
     /// Returns what the sinks receive: with counts, shortened and redacted; only the times if that makes it invalid.
     func prepared(_ report: StallReport) -> StallReport {
@@ -110,6 +108,47 @@ struct ReportOutlet: Sendable {
         guard let failure = TerminationLog.writeInTime(TerminationLog.message(report), to: file) else { return }
         counts.add(StallWatchError(.unwritableReports, failure))
         notices.post(.init(notice: "the termination log could not be written", ["reason": failure.description]))
+    }
+}
+
+/// Gives reports to the readers of ``StallMonitor/makeReports()`` on a thread of its own, which begins with the first
+/// one: a program's executor may run a reader on the thread that resumes it, and keep that.
+final class ReportReaders: Sendable {
+    let streams = ReportStreams()
+    private let reports = Mailbox<StallReport>()
+    private let worker = Worker(name: "stallwatch-read")
+    private let counts: ReportCounts
+
+    init(_ counts: ReportCounts) { self.counts = counts }
+
+    /// Queues a report, if somebody reads; never waits.
+    func yield(_ report: StallReport) {
+        guard !streams.isEmpty else { return }
+        guard start() else { return deliver(report) }
+        if reports.put(report, limit: ReportStreams.capacity) != nil { counts.add { $0.reportsDropped += 1 } }
+    }
+
+    /// Ends the sequences behind the reports so far; waits for that until a deadline in monotonic nanoseconds.
+    func finish(until deadline: UInt64) {
+        let hasThread = !streams.isEmpty && start()
+        reports.close()
+        if !hasThread { streams.finish() }
+        worker.finish(until: deadline)
+    }
+
+    func abandonIfCurrent() { worker.abandonIfCurrent() }
+
+    /// Returns `false` if the system refuses the thread.
+    private func start() -> Bool { (try? worker.start { [self] in run() }) != nil }
+
+    private func run() {
+        while let report = reports.next() { deliver(report) }
+        streams.finish()
+    }
+
+    private func deliver(_ report: StallReport) {
+        let dropped = streams.yield(report)
+        if dropped > 0 { counts.add { $0.reportsDropped += dropped } }
     }
 }
 

@@ -38,18 +38,19 @@ final class Reporter: Sendable {
     private let naming = Worker(name: "stallwatch-send")
 
     var counts: ReportCounts { outlet.counts }
-    var streams: ReportStreams { outlet.streams }
+    var streams: ReportStreams { outlet.readers.streams }
 
     /// Creates a reporter and its sinks; starts no thread, and throws if a sink cannot work.
     init(settings: Settings, sinks: [SinkFactory]) throws(StallWatchError) {
-        let (notices, counts, streams) = (SinkEventRelay(), ReportCounts(), ReportStreams())
+        let (notices, counts) = (SinkEventRelay(), ReportCounts())
+        let readers = ReportReaders(counts)
         let sinks = try SinkSet(sinks, counts: counts, notices: notices, extra: settings.patience)
         outlet = ReportOutlet(
             settings: settings, redaction: settings.redact.map { Redaction($0) }, limit: limit, sinks: sinks,
-            notices: notices, counts: counts, streams: streams)
+            notices: notices, counts: counts, readers: readers)
         notices.open { delivery in
             sinks.submit(delivery)
-            if let report = delivery.report { _ = streams.yield(report) }
+            if let report = delivery.report { readers.yield(report) }
         }
     }
 
@@ -111,8 +112,11 @@ final class Reporter: Sendable {
         logNotice("stall reports lack something here: \(summary)", ["missing": missing])
     }
 
-    /// Makes a stop of the monitor from the calling thread not wait for it, if it is a sink's.
-    func willStopOnCurrentThread() { outlet.sinks.abandonCurrent() }
+    /// Makes a stop of the monitor from the calling thread not wait for it, if it is a sink's or runs a reader.
+    func willStopOnCurrentThread() {
+        outlet.sinks.abandonCurrent()
+        outlet.readers.abandonIfCurrent()
+    }
 
     /// Makes ``run()`` return once it has reported all submitted records.
     func close() {
@@ -121,7 +125,8 @@ final class Reporter: Sendable {
 
     /// Ends the streams and releases the sinks; also used when ``run()`` is never called.
     func discard() {
-        streams.finish()
+        limit.begin()
+        outlet.readers.finish(until: limit.ofOthers &+ outlet.settings.patience)
         outlet.notices.close()
     }
 

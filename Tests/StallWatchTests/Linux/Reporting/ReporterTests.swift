@@ -76,6 +76,33 @@ import TestSupport
         #expect(reports.count == 2 && missed.cause == nil && missed.fault == nil)
     }
 
+    private final class Inline: TaskExecutor {
+        func enqueue(_ job: consuming ExecutorJob) { job.runSynchronously(on: asUnownedTaskExecutor()) }
+    }
+
+    @Test func `a reader that keeps the thread which resumes it holds up no output`() async throws {
+        let (outputs, executor, mayGoOn) = (Collected<String>(), Inline(), Semaphore())
+        let reporter = try reporter([.closure { outputs.add($0.id) }])
+        let stream = reporter.streams.stream()
+        let readers = Collected<Task<Void, Never>>()
+        // Up to its first wait the reader runs here.
+        try WorkerThread(name: "reader") {
+            readers.add(
+                Task(executorPreference: executor) {
+                    for await _ in stream { mayGoOn.wait() }
+                })
+        }.join()
+        try reporter.startSinks()
+        for function in 0..<2 { reporter.submit(.fixture(function: function)) }
+        let thread = try WorkerThread(name: "reporter") { reporter.run() }
+        #expect(eventually { outputs.all.count == 2 })
+        for _ in 0..<2 { mayGoOn.post() }
+        reporter.close()
+        thread.join()
+        for reader in readers.all { await reader.value }
+        withExtendedLifetime(executor) {}
+    }
+
     @Test func `operations beyond the limit are in the counts of a report`() async throws {
         let reporter = try reporter()
         let stream = reporter.streams.stream()
