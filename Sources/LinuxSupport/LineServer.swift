@@ -21,6 +21,7 @@ package final class LineServer: Sendable {
     private static let backlog: Int32 = 16
 
     package let path: String
+    private let place: FixedFile
     let listener: KeptDescriptor
     /// The two ends of the pipe that ends the thread.
     let stopReader: KeptDescriptor
@@ -50,7 +51,7 @@ package final class LineServer: Sendable {
             throw error
         }
         (stopReader, stopWriter) = (KeptDescriptor(ends[0]), KeptDescriptor(ends[1]))
-        self.path = path
+        (self.path, place) = (path, FixedFile(path))
         self.answer = answer
     }
 
@@ -58,18 +59,22 @@ package final class LineServer: Sendable {
         for descriptor in [listener, stopReader, stopWriter] { descriptor.close() }
     }
 
-    /// Makes ``run()`` return, and removes the socket; call it once.
-    package func stop() {
+    /// Makes ``run()`` return; never waits for the socket's file system.
+    package func end() {
         isStopping.store(true, ordering: .releasing)
         var byte: UInt8 = 0
         if stopWriter.isOpen {
             write(stopWriter.number, &byte, 1)
-        } else if case .connected(let descriptor) = UnixSocket.connect(to: path) {
+        } else {
             // The program has closed the pipe. A connection wakes the thread, too.
-            close(descriptor)
+            JobThread.files.add { [path] in
+                if case .connected(let descriptor) = UnixSocket.connect(to: path) { close(descriptor) }
+            }
         }
-        unlink(pathBytes(path))
     }
+
+    /// Removes the socket, also if its path leads elsewhere by now.
+    package func remove() { try? AtomicFile.remove(place.name, in: place.directory) }
 
     /// A client that has not sent its whole request yet.
     private struct Client {
@@ -78,7 +83,7 @@ package final class LineServer: Sendable {
         var request: [UInt8] = []
     }
 
-    /// Serves clients on the calling thread until ``stop()``, or until the program has closed the socket.
+    /// Serves clients on the calling thread until ``end()``, or until the program has closed the socket.
     package func run() {
         var clients: [Client] = []
         defer { for client in clients { close(client.descriptor) } }

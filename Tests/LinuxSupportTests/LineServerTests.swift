@@ -20,7 +20,7 @@ import Testing
         worker.join()
         let isTheirs = UnixSocket.wait(for: server.listener.number, POLLIN, until: endOfPatience)
         #expect(isTheirs, "the connection waits for the app")
-        server.stop()
+        server.end()
         for descriptor in [client, server.listener.number] + (waking.map { [$0] } ?? []) { close(descriptor) }
     }
 
@@ -32,7 +32,7 @@ import Testing
         try #require(dup2(theirs, number) == number)
         close(theirs)
         server?.run()
-        server?.stop()
+        server?.end()
         server = nil
         #expect(fcntl(number, F_GETFD) >= 0)
         close(number)
@@ -45,7 +45,7 @@ import Testing
         try #require(pipe(&theirs) == 0)
         try #require(dup2(theirs[0], server.stopReader.number) >= 0 && dup2(theirs[1], server.stopWriter.number) >= 0)
         for end in theirs { close(end) }
-        server.stop()
+        server.end()
         worker.join()
         var polled = pollfd(fd: server.stopReader.number, events: Int16(POLLIN), revents: 0)
         #expect(poll(&polled, 1, 0) == 0, "nothing is written to the app's pipe")
@@ -60,8 +60,19 @@ import Testing
         let client = Self.connect(to: path)
         #expect(client != nil)
         if let client { close(client) }
-        server.stop()
+        server.remove()
         #expect(FileStatus(path: path) == nil)
+    }
+
+    /// As after chroot(2): the path is another file's.
+    @Test func `a socket is removed where it was made`() throws {
+        let (before, after) = (directory.path("before"), directory.path("after"))
+        try #require(mkdir(before, 0o700) == 0)
+        let server = try LineServer(path: before + "/s") { _ in .bytes([]) }
+        try #require(rename(before, after) == 0)
+        try directory.write("before/s", "the program's")
+        server.remove()
+        #expect(FileStatus(path: before + "/s") != nil && FileStatus(path: after + "/s") == nil)
     }
 
     private static func connect(to path: String) -> Int32? {

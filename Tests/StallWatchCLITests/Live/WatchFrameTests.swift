@@ -272,7 +272,7 @@ import TextOutput
         let server = try LineServer(path: directory.path("s")) { _ in .bytes(line) }
         let worker = try WorkerThread(name: "test-server") { server.run() }
         defer {
-            server.stop()
+            server.end()
             worker.join()
         }
         var client = ControlClient(pid: getpid())

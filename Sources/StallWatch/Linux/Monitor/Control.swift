@@ -43,45 +43,48 @@ extension LiveEngine {
 
 /// The control socket of a monitor: one thread serves all clients, and slow requests have threads of their own.
 final class ControlService: Sendable {
-    private let server: LineServer
+    private let socket: ControlSocket
     private let thread: WorkerThread
     private let jobs: ControlJobs
 
+    /// Opens the socket; later, if its file system does not answer in time, and then `whenRefused` gets the error.
     init(
         directory: String, answer: @escaping @Sendable (ControlRequest) -> ControlAnswer,
-        slowAnswer: @escaping ControlJobs.Answer
+        slowAnswer: @escaping ControlJobs.Answer,
+        whenRefused: @escaping @Sendable (SystemError) -> Void = { _ in }
     ) throws(StallWatchError) {
-        let jobs = ControlJobs(answer: slowAnswer)
-        self.jobs = jobs
-        let pid = getpid()
-        (server, thread) = try throwing(.systemFailure) { () throws(SystemError) in
-            let directory = absolutePath(directory) ?? directory
+        let (socket, jobs, pid) = (ControlSocket(), ControlJobs(answer: slowAnswer), getpid())
+        (self.socket, self.jobs) = (socket, jobs)
+        let directory = absolutePath(directory) ?? directory
+        let respond = { @Sendable (line: [UInt8]) -> LineServer.Response in
+            do throws(ControlRequest.Fault) {
+                let request = try ControlRequest(line)
+                return request.isSlow
+                    ? .later { jobs.start(request, for: $0) } : .bytes(answer(request).jsonLine())
+            } catch {
+                var refusal = ControlAnswer(pid: pid, error: error.message)
+                refusal.isUnknownRequest = true
+                return .bytes(refusal.jsonLine())
+            }
+        }
+        let open = { @Sendable () throws(SystemError) -> LineServer in
             // Without the directory, the socket cannot be created either.
             mkdir(pathBytes(directory), 0o700)
             UnixSocket.removeLeftovers(in: directory, where: ControlRequest.isSocketName)
-            let server = try LineServer(path: "\(directory)/\(ControlRequest.socketName(ofProcess: pid))") { line in
-                do throws(ControlRequest.Fault) {
-                    let request = try ControlRequest(line)
-                    return request.isSlow
-                        ? .later { jobs.start(request, for: $0) } : .bytes(answer(request).jsonLine())
-                } catch {
-                    var refusal = ControlAnswer(pid: pid, error: error.message)
-                    refusal.isUnknownRequest = true
-                    return .bytes(refusal.jsonLine())
-                }
-            }
-            do throws(SystemError) {
-                return (server, try WorkerThread(name: "stallwatch-ctl") { server.run() })
-            } catch {
-                server.stop()
-                throw error
-            }
+            return try LineServer(
+                path: "\(directory)/\(ControlRequest.socketName(ofProcess: pid))", answer: respond)
+        }
+        thread = try throwing(.systemFailure) { () throws(SystemError) in
+            try WorkerThread(name: "stallwatch-ctl") { socket.serve(open, whenRefused) }
+        }
+        try throwing(.systemFailure) { () throws(SystemError) in
+            try socket.waitUntilOpen(until: monotonicNow() &+ FileCreation.patience)
         }
     }
 
     /// Removes the socket and ends the threads, soon.
     func close() {
-        server.stop()
+        socket.end()
         jobs.close()
     }
 
@@ -89,6 +92,57 @@ final class ControlService: Sendable {
     func finish(until deadline: UInt64) {
         jobs.finish(until: deadline)
         thread.finish(until: deadline)
+    }
+}
+
+/// A socket that is opened, served and removed on one thread, as its file system may hang.
+final class ControlSocket: Sendable {
+    private struct State {
+        var server: LineServer?
+        var failure: SystemError?
+        /// Whether nobody waits for the socket any more, and whether the monitor has ended.
+        var (isLate, hasEnded) = (false, false)
+    }
+    private let state = Mutex(State())
+    private let isOpen = Semaphore()
+
+    /// Waits until a deadline in monotonic nanoseconds; throws if the socket cannot be opened.
+    func waitUntilOpen(until deadline: UInt64) throws(SystemError) {
+        isOpen.wait(until: deadline)
+        let failure = state.withLock { state in
+            state.isLate = true
+            return state.failure
+        }
+        if let failure { throw failure }
+    }
+
+    /// Opens the socket and serves it until ``end()``; `whenRefused` gets an error for which nobody waits.
+    func serve(_ open: () throws(SystemError) -> LineServer, _ whenRefused: (SystemError) -> Void) {
+        do throws(SystemError) {
+            let server = try open()
+            let hasEnded = state.withLock { state in
+                state.server = server
+                return state.hasEnded
+            }
+            isOpen.post()
+            if !hasEnded { server.run() }
+            server.remove()
+        } catch {
+            let isLate = state.withLock { state in
+                state.failure = error
+                return state.isLate
+            }
+            isOpen.post()
+            if isLate { whenRefused(error) }
+        }
+    }
+
+    func end() {
+        let server = state.withLock { state in
+            state.hasEnded = true
+            return state.server
+        }
+        server?.end()
     }
 }
 

@@ -212,15 +212,20 @@ final class LiveEngine: MonitorEngine {
     private func makeControlService() -> ControlService? {
         guard let access = configuration.control else { return nil }
         let ended = ControlAnswer(pid: getpid(), error: "the monitor has ended")
+        let refuse = { @Sendable [reporter] (error: any Error) in
+            reporter.announce("the monitor runs without its control socket: \(error)")
+        }
         // Weak, because a socket keeps no monitor; a running one keeps itself.
         do throws(StallWatchError) {
             return try ControlService(directory: access.directory) { [weak self] request in
                 self?.answer(request) ?? ended
             } slowAnswer: { [weak self] request in
                 self?.slowAnswer(request) ?? ended
+            } whenRefused: {
+                refuse($0)
             }
         } catch {
-            reporter.announce("the monitor runs without its control socket: \(error)")
+            refuse(error)
             return nil
         }
     }

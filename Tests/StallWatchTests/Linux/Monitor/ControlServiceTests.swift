@@ -66,6 +66,37 @@ import Testing
         service.finish(until: monotonicNow() + 20_000_000)
     }
 
+    @Test func `a socket that is opened after the end of its monitor is removed`() throws {
+        let (socket, mayOpen, path) = (ControlSocket(), Semaphore(), directory.path("s"))
+        let thread = try WorkerThread(name: "control") {
+            socket.serve(
+                { () throws(SystemError) in
+                    mayOpen.wait()
+                    return try LineServer(path: path) { _ in .bytes([]) }
+                }, { _ in })
+        }
+        try socket.waitUntilOpen(until: 0)
+        socket.end()
+        mayOpen.post()
+        thread.join()
+        #expect(directory.names.isEmpty)
+    }
+
+    @Test func `a socket that is refused too late is said to be missing`() throws {
+        let (socket, mayOpen, refusals) = (ControlSocket(), Semaphore(), Collected<SystemError>())
+        let thread = try WorkerThread(name: "control") {
+            socket.serve(
+                { () throws(SystemError) in
+                    mayOpen.wait()
+                    throw SystemError("the disk has gone", errno: EIO)
+                }, { refusals.add($0) })
+        }
+        try socket.waitUntilOpen(until: 0)
+        mayOpen.post()
+        thread.join()
+        #expect(refusals.all.map(\.errno) == [EIO])
+    }
+
     /// In two containers with one directory both processes may have the id 1.
     @Test func `monitors with the same process id share a directory`() throws {
         let services = try (0..<2).map { _ in
