@@ -8,6 +8,7 @@ import StallWatch
 ///
 ///     stallwatch-test-host stalls DIRECTORY THRESHOLD-MS COUNT MINIMUM-MS MAXIMUM-MS
 ///     stallwatch-test-host seen-stall DIRECTORY MINIMUM-MS
+///     stallwatch-test-host first-stall DIRECTORY
 ///     stallwatch-test-host can-mount MOUNT-POINT
 ///     stallwatch-test-host full-disk MOUNT-POINT
 ///     stallwatch-test-host small-files DIRECTORY
@@ -32,6 +33,7 @@ import StallWatch
         switch arguments[1] {
         case "stalls": try stalls(arguments)
         case "seen-stall": try seenStall(arguments)
+        case "first-stall": try firstStall(arguments[2])
         case "can-mount": exit(FullDisk(directory: arguments[2]).mount() ? 0 : 77)
         case "full-disk": try FullDisk(directory: arguments[2]).run()
         case "small-files": try FullDisk(directory: arguments[2]).runWithSmallFiles()
@@ -92,6 +94,27 @@ import StallWatch
         monitor.settle()
         monitor.stop()
         tell("S \(monitor.statistics.stalls)")
+    }
+
+    /// Stalls from the start of the monitor until there is a report; then prints whether a thread still reads files.
+    private static func firstStall(_ directory: String) throws {
+        let monitor = try StallMonitor(.init(threshold: .milliseconds(20), outputs: [.directory(directory)]))
+        try monitor.watch(.runLoop(.main, label: "main"))
+        try monitor.start()
+        stallOnce {
+            while !names(in: directory).contains(where: { $0.hasPrefix("stall-") }) { usleep(1_000) }
+            let threads = names(in: "/proc/self/task").map { "/proc/self/task/\($0)/comm" }
+            let isReading = threads.contains { thread in
+                (try? String(contentsOfFile: thread, encoding: .utf8)) == "stallwatch-file\n"
+            }
+            tell(isReading ? "R reading" : "R read")
+        }
+        monitor.settle()
+        monitor.stop()
+    }
+
+    private static func names(in folder: String) -> [String] {
+        (try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? []
     }
 }
 
