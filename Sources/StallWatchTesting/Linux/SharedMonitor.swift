@@ -194,7 +194,7 @@ final class SharedMonitor: Sendable {
     // MARK: - Reports
 
     private func warnIfNotRun(_ report: StallReport) {
-        guard report.kind == .notRun, report.process.pid == getpid() else { return }
+        guard report.kind == .notRun, report.isOfThisProcess else { return }
         warnIfNotRun(report.loop.label, "\(report.headline). \(report.why ?? "")")
     }
 
@@ -214,7 +214,7 @@ final class SharedMonitor: Sendable {
 
     private func receive(_ report: StallReport) {
         // The report directory may have reports that an earlier process left.
-        guard report.process.pid == getpid(), !report.kind.isPeriod else { return }
+        guard report.isOfThisProcess, !report.kind.isPeriod else { return }
         let end = report.startedAt.microsecondsSince1970 + Int64(report.durationMilliseconds * 1_000)
         let scopes = state.withLock { state in
             (Array(state.scopes.values) + state.past).filter { scope in

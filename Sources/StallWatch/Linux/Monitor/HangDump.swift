@@ -33,7 +33,7 @@ package enum HangDump {
         let found = Mutex<StallReport?>(nil)
         let keep = { @Sendable (report: StallReport) in
             // The directory may have reports of earlier processes.
-            if report.process.pid == getpid() { found.withLock { $0 = report } }
+            if report.isOfThisProcess { found.withLock { $0 = report } }
         }
         var configuration = StallMonitor.Configuration(
             threshold: StallMonitor.Configuration.minimumThreshold,

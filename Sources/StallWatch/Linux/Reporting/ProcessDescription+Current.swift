@@ -1,6 +1,17 @@
 import StallReports
+import StallSymbols
 import LinuxSupport
 import Glibc
+
+extension StallReport {
+    /// Whether it is of this process, and not of an earlier one with the same id, as the first ones of containers have.
+    package var isOfThisProcess: Bool {
+        guard process.pid == getpid() else { return false }
+        // Where /proc does not show it, the id is all that is known.
+        guard let named = ProcessIdentity(process), let own = ProcessIdentity.current() else { return true }
+        return named.startTicks == own.startTicks && named.bootID == own.bootID
+    }
+}
 
 extension StallReport.ProcessDescription {
     static func current() -> Self {

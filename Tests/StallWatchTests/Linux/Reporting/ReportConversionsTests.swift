@@ -21,6 +21,22 @@ import Testing
     }
 }
 
+/// A directory may have reports of a container's earlier runs, whose processes all had the same id.
+@Suite struct OwnReportTests {
+    @Test func `a report of an earlier process with the same id is not this one's`() throws {
+        var report = try StallReport.literal()
+        report.process = .current()
+        try #require(report.process.startTicks != nil && report.process.bootID != nil)
+        #expect(report.isOfThisProcess)
+        report.process.startTicks? -= 1
+        #expect(!report.isOfThisProcess)
+        report.process.startTicks = nil
+        #expect(report.isOfThisProcess, "a redaction has left the id alone")
+        report.process.pid += 1
+        #expect(!report.isOfThisProcess)
+    }
+}
+
 @Suite struct OtherThreadLockTests {
     private func thread(_ id: Int32, waitsFor owner: Int32?, isDeadlock: Bool = false) -> StallRecord.OtherThread {
         let memory: (any MemoryReading)? = nil
