@@ -264,7 +264,7 @@ final class LiveEngine: MonitorEngine {
             "captureMethods": methods, "unwinder": unwinder.name + (unwinder.reason.map { " (\($0))" } ?? ""),
         ]
         facts["mainActorExecutor"] = MainActorExecutor.custom.map { "\(type(of: $0))" }
-        reporter.logNotice(Self.startSentence(loops, directory: configuration.directory), facts)
+        reporter.logNotice(Self.startSentence(loops, directory: reportDirectory), facts)
         environment.announce(to: reporter)
         let (notice, proves) = (LinuxSupport.Semaphore(), configuration.detection.provesAtStart)
         // Here, and not on the caller: these take the dynamic linker's lock.
