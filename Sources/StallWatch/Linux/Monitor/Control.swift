@@ -78,7 +78,7 @@ final class ControlService: Sendable {
             try WorkerThread(name: "stallwatch-ctl") { socket.serve(open, whenRefused) }
         }
         try throwing(.systemFailure) { () throws(SystemError) in
-            try socket.waitUntilOpen(until: monotonicNow() &+ FileCreation.patience)
+            try socket.waitUntilOpen(until: FileCreation.deadline())
         }
     }
 

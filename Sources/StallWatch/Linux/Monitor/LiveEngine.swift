@@ -200,12 +200,15 @@ final class LiveEngine: MonitorEngine {
                 state.removeSources()
                 throw error
             }
-            let service = makeControlService()
-            control.withLock { $0 = service }
             startedBy.store(clinux_process_number(), ordering: .relaxed)
             state.started = monotonicNow()
             operations.registry.open()
         }
+        // Not under the lock: its file system may not answer for some time.
+        let service = makeControlService()
+        control.withLock { $0 = service }
+        // Who has stopped the monitor meanwhile may not have seen it.
+        if !isRunning { control.withLock { $0.take() }?.close() }
     }
 
     /// Opens the control socket; returns `nil` if the configuration asks for none, or if it cannot be opened.
@@ -315,7 +318,7 @@ final class LiveEngine: MonitorEngine {
             if case .running = state.phase { state.stopped = monotonicNow() }
             return exchange(&state.phase, with: .stopped)
         }
-        // After start(), which may have made it meanwhile, and without the lock, for which a request may wait.
+        // Without the lock, for which a request may wait. start() closes one that it makes later.
         let control = control.withLock { $0.take() }
         control?.close()
         switch phase {

@@ -23,17 +23,21 @@ enum FileCreation {
         }
         do throws(StallWatchError) {
             guard let call else { return try body() }
-            let isHanging = late.withLock { late in
-                late.removeAll { $0() }
-                return !late.isEmpty
-            }
-            let patience = isHanging ? min(patience, shortPatience) : patience
-            let answer = call.value(until: monotonicNow() &+ patience)
+            let answer = call.value(until: deadline(within: patience))
             if answer == nil { late.withLock { $0.append { call.result != nil } } }
             return try answer?.get()
         } catch  where error.errno == ENOSPC || error.errno == EDQUOT {
             return nil
         }
+    }
+
+    /// Returns when to go on without an answer, in monotonic nanoseconds.
+    static func deadline(within patience: UInt64 = patience) -> UInt64 {
+        let isHanging = late.withLock { late in
+            late.removeAll { $0() }
+            return !late.isEmpty
+        }
+        return monotonicNow() &+ (isHanging ? min(patience, shortPatience) : patience)
     }
 
     /// Returns a file's place, whose directory is opened later if the file system has not answered in time.
