@@ -225,7 +225,7 @@ extension AdviceRule {
             guard facts.report.activity?.isNotRun == true else { return nil }
             let instead = facts.culprit.map { " in place of \($0)" } ?? ""
             return
-                "Run the loop on its thread (RunLoop.run, CFRunLoopRun)\(instead), or use a timer that needs no run loop: "
+                "Run the loop on its thread (RunLoop.run)\(instead), or use a timer that needs no run loop: "
                 + "DispatchSource.makeTimerSource, Task.sleep."
         },
         // Silent for a loop that turns in an empty mode, or that no thread runs.

@@ -158,7 +158,7 @@ extension AdviceTests {
         ),
         (
             "fileLock", Stall(kind: .lock, call: call("flock", "/db/lock", [own]), lock: lock(.file, [])),
-            "through another descriptor", Stall(kind: .lock, lock: lock(.pthreadMutex, [])), "held"
+            "Another descriptor of this process", Stall(kind: .lock, lock: lock(.pthreadMutex, [])), "held"
         ),
         (
             "libraryLock", Stall(kind: .lock, lock: lock(.stdio, [owner(call: call("write", "pipe:[4]"))])),
@@ -423,8 +423,12 @@ extension AdviceTests {
             Stall(kind: .sleep, call: call("nanosleep"), loop: .taskExecutor), "sleep"
         ),
         (
-            "poolWaits", Stall(kind: .sleep, loop: .threadPool, reportKind: .starvation), "a pool of their own",
+            "poolWaits", Stall(kind: .sleep, loop: .threadPool, reportKind: .starvation), "let a timer call",
             Stall(kind: .lock, lock: lock(.semaphore, [])), "signal"
+        ),
+        (
+            "poolWaits", Stall(kind: .io, loop: .threadPool, reportKind: .starvation), "a pool of their own",
+            Stall(kind: .sleep, loop: .threadPool, reportKind: .starvation), "poolWaits"
         ),
         (
             "poolComputes", Stall(kind: .cpu, loop: .globalQueue, reportKind: .starvation), "at a time",

@@ -75,8 +75,10 @@ final class ProofHost: Sendable {
     private static let turnsPerStall = 10
     /// The first ones load what proofs need.
     private static let warmUp = 10
-    /// From so many proofs on most have to be whole, and memory is compared. The first half loads debug information for the
-    /// names of the app's own reports; then the app stalls for as long without proofs, and then beside the other half.
+    /// From so many proofs on most have to be whole, and memory is compared.
+    ///
+    /// The first half loads debug information for the names of the app's own reports; then the app stalls for as long
+    /// without proofs, and then beside the other half.
     private static let many = 100
     /// How often the usage is read, and the time between, in microseconds.
     private static let (samples, samplePause) = (20, UInt32(100_000))

@@ -141,7 +141,7 @@ import Testing
     @Test(arguments: [true, false])
     func `a limit has ended a wait only if its end is known`(isEndKnown: Bool) throws {
         var reading = ThreadReading(time: 100_000_000, onCPU: 0)
-        (reading.state, reading.slices) = (UInt8(ascii: "S"), 1)
+        (reading.state, reading.slices, reading.voluntarySwitches) = (UInt8(ascii: "S"), 1, 3)
         var diagnostician = StallDiagnostician(threads: ProcessThreads(capturer: StubCapturer()), waits: WaitClock())
         diagnostician.begin(Self.thread, at: reading, CPUQuota())
         let end: UInt64 = 2_000_000_000

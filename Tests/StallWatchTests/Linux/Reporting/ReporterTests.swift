@@ -69,7 +69,7 @@ import TestSupport
         #expect(reporter.counts.byLoop["main"]?.missed == 3 && reporter.counts.byLoop["main"]?.count == 4)
         let reports = await reports(stream)
         let missed = try #require(reports.first { $0.samples.isEmpty })
-        let words = "main stalled for 400 ms\n  why  No sample: the turn had ended.\n  try  See whether"
+        let words = "main stalled for 400 ms\n  why  No sample: the turn had ended.\n  try  Set a lower"
         #expect(missed.summary.hasPrefix(words))
         #expect(missed.missingSamplesReason == "the turn had ended")
         #expect(missed.missingCulpritReason == missed.missingSamplesReason)
