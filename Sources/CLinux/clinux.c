@@ -26,6 +26,12 @@ pid_t clinux_gettid(void) { return gettid(); }
 
 uint32_t clinux_process_number(void) { return process_number(); }
 
+uint64_t clinux_kernel_clock(void) {
+  struct timespec now;
+  if (syscall(SYS_clock_gettime, CLOCK_MONOTONIC, &now) != 0) return 0;
+  return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
 void clinux_name_this_thread(const char *name) {
   // PR_SET_NAME cuts a long name short, where pthread_setname_np(3) refuses it.
   prctl(PR_SET_NAME, name);

@@ -151,6 +151,16 @@ import Testing
         }
     }
 
+    /// All durations of the monitor are multiples of 40 ms then.
+    @Test func `a clock that is wrong is found out`() throws {
+        let library = try Preload.coarseClock.make(in: scratch)
+        let host = try TestHost(["control", scratch.path, "wait"], wrapper: ["LD_PRELOAD=\(library)"])
+        _ = host.firstLine()
+        expectProofs(of: host) { proof in
+            proof.trials.contains { trial in trial.faults.contains { $0.hasPrefix("it took ") } }
+        }
+    }
+
     @Test func `an output that does not return is found out`() throws {
         let (gate, isStuck) = (Semaphore(), Semaphore())
         defer { gate.post() }

@@ -192,6 +192,7 @@ package enum Preload: String {
     case loopback
     case span
     case foreignUnwinder = "foreign_unwinder"
+    case coarseClock = "coarse_clock"
 
     package func make(in directory: TemporaryDirectory) throws -> String {
         let library = directory.path("\(rawValue).so")

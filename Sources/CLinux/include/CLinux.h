@@ -37,6 +37,10 @@ pid_t clinux_gettid(void);
 /// namespace of its own. Async-signal-safe: yes.
 uint32_t clinux_process_number(void);
 
+/// The nanoseconds of CLOCK_MONOTONIC by the system call itself, to compare clock_gettime(3) with, which a library or a
+/// sandbox may replace; 0 if the system refuses it. Async-signal-safe: yes.
+uint64_t clinux_kernel_clock(void);
+
 /// Names the calling thread; a longer name is cut to the kernel's 15 bytes. Async-signal-safe: yes.
 void clinux_name_this_thread(const char *_Nonnull name);
 

@@ -174,7 +174,7 @@ private final class ProofLoop: LoopSource {
     var owner: Int32 { holder.load(ordering: .relaxed) }
     var receiver: StallReceiver? { { [self] report in received.withLock { $0 = report } } }
 
-    /// Stalls on the calling thread, and returns for how long, in nanoseconds.
+    /// Stalls on the calling thread, and returns for how long by the kernel's clock, in nanoseconds.
     func stall(_ recorder: TurnRecorder) throws(SystemError) -> UInt64 {
         let isHeld = Semaphore()
         let other = try WorkerThread(name: "stallwatch-try") { [self] in
@@ -193,17 +193,23 @@ private final class ProofLoop: LoopSource {
         }
         let end = end.load(ordering: .relaxed)
         recorder.rememberThread()
+        let earliest = clinux_kernel_clock()
         let began = monotonicNow()
         recorder.beginTurn(at: began)
+        let latest = clinux_kernel_clock()
         switch way {
         case .sleep: sleepInProof(until: end)
         case .lock: lockInProof()
         case .cpu: cpuInProof(until: end)
         case .pipe: pipeInProof()
         }
+        let least = clinux_kernel_clock() &- latest
         let ended = monotonicNow()
         recorder.endTurn(at: ended)
-        return ended &- began
+        let most = clinux_kernel_clock() &- earliest
+        guard earliest > 0 else { return ended &- began }
+        // This thread may have lost its CPU between two readings.
+        return min(max(ended &- began, least), most)
     }
 
     // Neither ends in a call, which would take its frame away.
