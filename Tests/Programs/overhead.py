@@ -4,8 +4,8 @@
     Tests/Programs/overhead.py --host PROGRAM --tool STALLWATCH [--pairs 5]
 
 PROGRAM is stallwatch-test-host. In each pair it does the same work twice, 100 turns that sleep or compute: with a monitor
-whose threshold they exceed, and with STALLWATCH=off. Its CPU is what wait4(2) says, helpers included, without what the
-question of the tool costs; its memory is what it shares with no other process (smaps_rollup) after the work.
+whose threshold they exceed, and with STALLWATCH=off. Its CPU is that of its threads before the tool asks; the helper of
+each hold, a process that the cost leaves out, is printed by itself (wait4(2)). Its memory is what it shares with no other process (smaps_rollup) after the work.
 
 The cost that the monitor counts is compared with the difference of CPU in all pairs. It counts no memory: malloc(3) does not
 tell whose a block is, and a page may have blocks of the program and of the monitor. So that difference is printed by itself,
@@ -38,7 +38,7 @@ def private_memory(pid):
 
 
 def run(arguments, is_monitored):
-    """Returns (CPU in seconds, memory in KiB, the monitor's cost or None) of one run."""
+    """Returns (CPU in seconds, that of its helpers, memory in KiB, the monitor's cost or None) of one run."""
     environment = {name: text for name, text in os.environ.items() if not name.startswith("STALLWATCH")}
     if not is_monitored:
         environment["STALLWATCH"] = "off"
@@ -54,13 +54,13 @@ def run(arguments, is_monitored):
             if is_monitored:
                 doctor = [arguments.tool, "doctor", "--json", str(process.pid)]
                 cost = json.loads(subprocess.run(doctor, stdout=subprocess.PIPE, check=True).stdout)["cost"]
-            asking = used(process.pid) - before
         finally:
+            asked = used(process.pid)
             process.kill()
         _, _, usage = os.wait4(process.pid, 0)
         # For its destructor: there is no child to wait for any more.
         process.returncode = 0
-    return usage.ru_utime + usage.ru_stime - asking, memory, cost
+    return before, max(0, usage.ru_utime + usage.ru_stime - asked), memory, cost
 
 
 def main():
@@ -75,13 +75,13 @@ def main():
         # The second of a pair may find a warm machine.
         order = [True, False] if number % 2 else [False, True]
         runs = {is_monitored: run(arguments, is_monitored) for is_monitored in order}
-        (watched, memory, cost), (bare, bare_memory, _) = runs[True], runs[False]
+        (watched, helpers, memory, cost), (bare, _, bare_memory, _) = runs[True], runs[False]
         differences.append(watched - bare)
         claims.append(cost["cpuSeconds"])
         memories.append(memory - bare_memory)
         print(
             f"{number + 1:4}  {watched:6.3f} s  {bare:6.3f} s  {differences[-1]:8.3f} s  {claims[-1]:11.3f} s"
-            f"  {memories[-1]:+} KiB ({cost['holds']} holds)", flush=True)
+            f"  {memories[-1]:+} KiB ({cost['holds']} holds, {helpers:.3f} s of helpers)", flush=True)
     difference, claim = statistics.mean(differences), statistics.mean(claims)
     deviation = abs(claim - difference) / difference if difference > 0 else float("inf")
     agrees = deviation <= MOST_DEVIATION
