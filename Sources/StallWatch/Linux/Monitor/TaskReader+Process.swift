@@ -57,15 +57,11 @@ extension PoolTasks {
     /// it opens the `stat` of its workers (workqueue.c, `_dispatch_workq_count_runnable_workers`).
     static func findPool() {
         guard showsOwnThreads, pool.queue == nil, !pool.isReplaced else { return }
-        let deadline = monotonicNow() + patience
-        // On a thread of its own: a program's executor may wait before it takes the task.
-        _ = WorkerThread.value(until: deadline) {
-            let hasRun = Semaphore()
-            Task.detached(name: HeartbeatSource.taskName) {
-                pool.confirm()
-                hasRun.post()
-            }
-            return hasRun.wait(until: deadline)
+        let hasRun = Semaphore()
+        Task.detached(name: HeartbeatSource.taskName) {
+            pool.confirm()
+            hasRun.post()
         }
+        _ = hasRun.wait(until: monotonicNow() + patience)
     }
 }
