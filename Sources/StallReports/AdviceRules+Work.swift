@@ -233,8 +233,8 @@ extension AdviceRule {
             guard let activity = facts.report.activity, activity.awaitedMode != nil else { return nil }
             let mode = facts.report.loop.mode.map { "\"\($0)\"" } ?? "the mode"
             return activity.isTimerDue == true
-                ? "Add the timers that must not wait to \(mode), too (RunLoop.add(timer, forMode:)), or to the common "
-                    + "modes with \(mode) among them (CFRunLoopAddCommonMode); if all may, name \(mode) in modeStarvation.modalModes."
+                ? "Add the timers that must not wait to \(mode), too (RunLoop.add), or to the common modes with it among "
+                    + "them (CFRunLoopAddCommonMode); if all may wait, name it in modeStarvation.modalModes."
                 : "Make \(mode) a common mode (CFRunLoopAddCommonMode), which serves the main queue, "
                     + "or name it in modeStarvation.modalModes."
         },
