@@ -17,7 +17,8 @@ static uint64_t *process_page;
 /// The last number that was given; a child has it from its parent, and gives itself a greater one.
 static uint32_t last_process_number;
 
-__attribute__((constructor)) static void map_process_page(void) {
+// Before the constructors of the program, which may start a monitor.
+__attribute__((constructor(101))) static void map_process_page(void) {
   size_t bytes = (size_t)sysconf(_SC_PAGESIZE);
   void *page = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (page == MAP_FAILED) return;

@@ -37,7 +37,7 @@ package enum CaptureProbe {
             let capturer = ThreadCapture(engine: try CUnwindEngine())
             var outcomes = capturer.outcomes
             outcomes[.read] = try ProbedThread.run(isWaiting: true) { attempt(capturer, of: $0, mayStop: false) }
-            guard outcomes[.signal] == nil else { return (outcomes, true) }
+            guard !capturer.policy.mayUsePtrace, cunwind_may_send_signals() else { return (outcomes, true) }
             outcomes[.signal] = try ProbedThread.run(isWaiting: false, signal: CUnwindEngine.defaultSignal) {
                 attempt(capturer, of: $0, mayStop: true)
             }
@@ -68,6 +68,8 @@ extension ThreadCapture {
             outcomes[.signal] = .notTried("not used where ptrace works")
         } else if !cunwind_may_send_signals() {
             outcomes[.signal] = .missing("a filter of system calls may end a program that sends one")
+        } else {
+            outcomes[.signal] = .notTried("a proof shows it: stallwatch doctor --prove")
         }
         return outcomes
     }

@@ -24,9 +24,15 @@ public struct MonitorProof: Codable, Sendable, Equatable {
         return (found + trials.filter { !$0.faults.isEmpty }.map(\.summary) + faults).joined(separator: "; ")
     }
 
-    /// What the captures of its stalls show: which methods work.
+    /// What the captures of its stalls show: which methods work, and that ptrace is refused if a thread that computes was
+    /// captured by a signal.
     package var outcomes: [Capabilities.FeatureName: Capabilities.Outcome] {
-        trials.compactMap(\.method).reduce(into: [:]) { $0[Capabilities.FeatureName(rawValue: $1.rawValue)] = .works() }
+        var outcomes: [Capabilities.FeatureName: Capabilities.Outcome] = [:]
+        for method in trials.compactMap(\.method) {
+            outcomes[Capabilities.FeatureName(rawValue: method.rawValue)] = .works()
+            if method == .signal { outcomes[.ptrace] = .missing() }
+        }
+        return outcomes
     }
 
     package enum Kind: String, Codable, CaseIterable, Sendable {

@@ -169,7 +169,8 @@ public final class StallMonitor: Sendable {
     /// }
     /// ```
     ///
-    /// Capture methods are what the start and ``prove()`` have shown; all other features are tried at each call. A call
+    /// Of a monitor that runs, capture methods are what its start and ``prove()`` have shown; else they are tried once per
+    /// process, on threads created for that. All other features are tried at each call. A call
     /// takes some milliseconds, and less than a second if the system does not respond. It loads libdw, unless the
     /// configuration asks for no lines. It does not affect the app's threads, but runs one empty task.
     ///

@@ -149,7 +149,7 @@ struct StallDiagnostician {
             // Of several waits in a row, each with a limit, the looks need not have met the last one: it and that for the loop's
             // events would be two more.
             let met = readings.last { $0.time <= seen.time }?.voluntarySwitches
-            let later = met.flatMap { met in (last ?? before)?.voluntarySwitches.map { $0 - min(met, $0) } } ?? .max
+            let later = met.flatMap { met in last?.voluntarySwitches.map { $0 - min(met, $0) } } ?? .max
             let ended = TimeLimit.hasEnded(limit, wait: end)
             cause?.observation?.lock?.endedByLimit = ended == true && later > 1 ? nil : ended
         }

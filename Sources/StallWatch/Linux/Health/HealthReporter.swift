@@ -1,3 +1,4 @@
+internal import CLinux
 import Glibc
 import LinuxSupport
 import StallReports
@@ -5,8 +6,9 @@ import Synchronization
 
 /// Reports to supervisors whether the loops make progress, through a file and through the service manager's socket.
 final class HealthReporter: Sendable {
-    /// The process whose monitor reports, as two could contradict each other; 0 for none, and inherited by fork(2).
-    private static let process = Atomic<Int32>(0)
+    /// The number of the process whose monitor reports, as two could contradict each other; 0 for none, and inherited by
+    /// fork(2).
+    private static let process = Atomic<UInt32>(0)
 
     private let settings: StallMonitor.Configuration.Health
     private let source: HealthSource
@@ -30,8 +32,9 @@ final class HealthReporter: Sendable {
         reading: @escaping HealthWorker.Reading
     ) throws(StallWatchError) {
         let before = Self.process.load(ordering: .relaxed)
-        guard before != getpid(),
-            Self.process.compareExchange(expected: before, desired: getpid(), ordering: .relaxed).exchanged
+        let own = clinux_process_number()
+        guard before != own,
+            Self.process.compareExchange(expected: before, desired: own, ordering: .relaxed).exchanged
         else {
             throw StallWatchError(
                 .invalidConfiguration,

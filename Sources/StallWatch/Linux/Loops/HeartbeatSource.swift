@@ -248,8 +248,8 @@ extension LoopSource where Self == HeartbeatSource {
     /// Each priority has a queue with threads of its own (DispatchGlobalExecutor.cpp). A task that the main thread starts outside
     /// of tasks has the priority high, and a detached one medium.
     ///
-    /// The first one goes ahead of all work that the app sends next. Later ones have a thread of their own: the program
-    /// may have put an executor in the pool's place, whose `enqueue` waits.
+    /// Where the program has put an executor in the pool's place, whose `enqueue` may wait, they have a thread of their own
+    /// from the second one on.
     static func cooperativePool(
         detach: @escaping @Sendable (TaskPriority, @escaping @Sendable () -> Void) -> Void = { priority, body in
             _ = Task.detached(name: HeartbeatSource.taskName, priority: priority) { body() }
@@ -257,14 +257,12 @@ extension LoopSource where Self == HeartbeatSource {
     ) -> HeartbeatSource {
         let pools = TaskPools([.high, .medium])
         let thread = SubmittingThread()
-        let isFirst = Atomic<Bool>(true)
         return HeartbeatSource(kind: .cooperativePool, idle: pools, whenRemoved: { thread.end() }) { item in
             let sent = TaskPools.Sent(pools.all.count, item)
-            // At once: where threads compete for CPUs, the other thread may be late, too.
-            for (_, idle) in pools.all { idle.pending.wrappingAdd(1, ordering: .relaxed) }
             let send = { @Sendable in
                 CUnwindEngine.makingThreads {
                     for (priority, idle) in pools.all {
+                        idle.pending.wrappingAdd(1, ordering: .relaxed)
                         detach(priority) {
                             idle.pending.wrappingSubtract(1, ordering: .relaxed)
                             idle.confirm()
@@ -273,7 +271,9 @@ extension LoopSource where Self == HeartbeatSource {
                     }
                 }
             }
-            if isFirst.exchange(false, ordering: .relaxed) || !thread.submit(send) { send() }
+            // Where it is the pool, the watchdog itself: another thread may get its CPU late, and the pool would be blamed.
+            let isReplaced = pools.all.contains { $0.idle.isReplaced }
+            if !isReplaced || !thread.submit(send) { send() }
         }
     }
 }

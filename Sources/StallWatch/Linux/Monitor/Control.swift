@@ -78,7 +78,7 @@ final class ControlService: Sendable {
             try WorkerThread(name: "stallwatch-ctl") { socket.serve(open, whenRefused) }
         }
         try throwing(.systemFailure) { () throws(SystemError) in
-            try socket.waitUntilOpen(until: FileCreation.deadline())
+            try socket.waitUntilOpen(until: monotonicNow() &+ FileCreation.patience)
         }
     }
 
@@ -119,6 +119,7 @@ final class ControlSocket: Sendable {
     /// Opens the socket and serves it until ``end()``; `whenRefused` gets an error for which nobody waits.
     func serve(_ open: () throws(SystemError) -> LineServer, _ whenRefused: (SystemError) -> Void) {
         do throws(SystemError) {
+            guard !state.withLock(\.hasEnded) else { return isOpen.post() }
             let server = try open()
             let hasEnded = state.withLock { state in
                 state.server = server
@@ -130,7 +131,7 @@ final class ControlSocket: Sendable {
         } catch {
             let isLate = state.withLock { state in
                 state.failure = error
-                return state.isLate
+                return state.isLate && !state.hasEnded
             }
             isOpen.post()
             if isLate { whenRefused(error) }

@@ -123,7 +123,7 @@ final class ReportReaders: Sendable {
 
     /// Queues a report, if somebody reads; never waits.
     func yield(_ report: StallReport) {
-        guard !streams.isEmpty else { return }
+        guard !streams.isEmpty, !reports.isClosed else { return }
         guard start() else { return deliver(report) }
         if reports.put(report, limit: ReportStreams.capacity) != nil { counts.add { $0.reportsDropped += 1 } }
     }

@@ -1,16 +1,11 @@
 import Glibc
 import LinuxSupport
 import StallReports
-import Synchronization
 
 /// What a monitor creates on a file system that may hang.
 enum FileCreation {
     /// The longest wait of the program's thread for the file system, in nanoseconds.
     static let patience: UInt64 = 2_000_000_000
-    /// The same while an earlier answer has not come: all outputs may be on one file system.
-    private static let shortPatience: UInt64 = 250_000_000
-    /// Whether each call that took too long has returned since.
-    private static let late = Mutex<[@Sendable () -> Bool]>([])
 
     /// Runs `body` on a thread of its own; returns `nil` if the file system has not answered in time, or if it is full:
     /// neither lasts, and the monitor is for all of the program's life.
@@ -23,21 +18,10 @@ enum FileCreation {
         }
         do throws(StallWatchError) {
             guard let call else { return try body() }
-            let answer = call.value(until: deadline(within: patience))
-            if answer == nil { late.withLock { $0.append { call.result != nil } } }
-            return try answer?.get()
+            return try call.value(until: monotonicNow() &+ patience)?.get()
         } catch  where error.errno == ENOSPC || error.errno == EDQUOT {
             return nil
         }
-    }
-
-    /// Returns when to go on without an answer, in monotonic nanoseconds.
-    static func deadline(within patience: UInt64 = patience) -> UInt64 {
-        let isHanging = late.withLock { late in
-            late.removeAll { $0() }
-            return !late.isEmpty
-        }
-        return monotonicNow() &+ (isHanging ? min(patience, shortPatience) : patience)
     }
 
     /// Returns a file's place, whose directory is opened later if the file system has not answered in time.

@@ -203,13 +203,14 @@ import Testing
     }
 
     /// A program's own executor may hold the thread that gives it a task.
-    @Test func `only the first heartbeat of the task pool is sent on the caller's thread`() throws {
+    @Test func `only the first heartbeat of a replaced task pool is sent on the caller's thread`() throws {
         let (senders, own) = (Collected<Int32>(), try #require(ownThread()))
         let mayGoOn = Semaphore()
+        let executor = DispatchQueue(label: "executor")
         let source = HeartbeatSource.cooperativePool { _, item in
             senders.add(ownThread() ?? 0)
             if ownThread() != own { mayGoOn.wait() }
-            item()
+            executor.sync(execute: item)
         }
         defer { source.remove() }
         _ = source.beat(recorder, threshold: 100, at: 1_000)
