@@ -19,7 +19,7 @@
 struct cunwind_signal_slot;
 
 struct cunwind_engine {
-  uint32_t process;  ///< The process that created the engine. A child of fork(2) must not use its copy.
+  uint32_t process;  ///< The number of the process that created the engine. A child of fork(2) must not use its copy.
   int signal_number;
   int harmless_signal_number;  ///< For threads that do not block it; 0: none.
   cunwind_modules modules;

@@ -192,15 +192,16 @@ static bool wait_until_done(cunwind_signal_slot *slot, uint32_t armed) {
 }
 
 static long send_to(const cunwind_engine *engine, pid_t tid, int signal_number, uint32_t armed) {
+  pid_t process = getpid();
   siginfo_t info;
   memset(&info, 0, sizeof info);
   info.si_signo = signal_number;
   info.si_code = SI_QUEUE;
-  info.si_pid = engine->process;
+  info.si_pid = process;
   info.si_uid = getuid();
   uint64_t slot = (uint64_t)(engine->signal_slot - slots);
   info.si_value.sival_ptr = (void *)(uintptr_t)(COOKIE_MARK << 48 | slot << 32 | armed);
-  return cunwind_raw(SYS_rt_tgsigqueueinfo, engine->process, tid, signal_number, (long)&info, 0, 0);
+  return cunwind_raw(SYS_rt_tgsigqueueinfo, process, tid, signal_number, (long)&info, 0, 0);
 }
 
 static bool blocks(const cunwind_thread_status *thread_status, int signal_number) {
