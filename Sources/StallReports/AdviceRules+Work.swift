@@ -58,7 +58,7 @@ extension AdviceRule {
             if facts.cause.repeatsOtherCall, let wait = facts.report.longestWait?.function,
                 wait != facts.report.culprit?.function
             {
-                return AdviceFacts.runLessOften(place, wait)
+                return facts.runLessOften(place, wait)
             }
             let pieces = facts.isInTask ? "split it with await Task.yield()" : facts.pieces
             let tree = facts.tree.map { " What costs: \($0)." } ?? ""

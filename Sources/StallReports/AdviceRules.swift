@@ -50,7 +50,7 @@ extension AdviceRule {
         let isRepeated = cause.kind == .cpu ? cause.repeatsOtherCall : cause.polls
         if isRepeated || cause.kind == .cpu && cause.otherCall != nil, let place = facts.report.longestWait?.place {
             if isRepeated, let other = facts.report.culprit?.function, other != facts.report.longestWait?.function {
-                return "\(AdviceFacts.runLessOften(other, place)) Which parts cost: \(tree)."
+                return "\(facts.runLessOften(other, place)) Which parts cost: \(tree)."
             }
             if isRepeated {
                 return "Find what runs \(place) so often: no single wait explains it, and what calls it computes, too. "

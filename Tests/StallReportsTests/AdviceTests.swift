@@ -357,6 +357,18 @@ import Testing
         #expect(report.advice?.text.hasPrefix("Move load() (Store.swift:12) off the loop") == true)
         report.culprit?.function = "compute()"
         #expect(report.advice?.text.contains("and load() less often: they shared the time") == true)
+        let frames = ["compute()", "refresh()"].map { name in
+            StallReport.Frame(
+                image: 0, offset: "0x9", function: name, file: "/src/Work.swift", line: 3, isInApp: true, kind: .code)
+        }
+        let first = report.frames.count
+        report.frames += frames
+        report.stacks[0].insert(first + 1, at: 1)
+        report.stacks.append([first, first + 1])
+        var sample = report.samples[0]
+        (sample.stack, sample.threadState) = (2, .running)
+        report.samples.append(sample)
+        #expect(report.advice?.text.contains("less often in refresh() (Work.swift:3), which calls both: ") == true)
     }
 
     @Test func `canceling an operation ends the sleeps of its children`() throws {
