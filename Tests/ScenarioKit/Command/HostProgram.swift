@@ -32,23 +32,20 @@ struct HostProgram: Sendable {
             await inbox.open(reports)
             await finish(injected)
         }
+        // At once: after the first `await` the main thread has ended, and CoreFoundation refuses timers of its loop.
+        let timer = shape == .asyncMainTimer ? OneTimer(on: CFRunLoopGetMain(), dueIn: .zero) : nil
+        let begin = SuspendingClock.now
         await inbox.open(monitor.makeReports())
         await warmUp()
         switch shape {
-        case .asyncMainTimer: await finish([await leaveTimerDue()])
+        case .asyncMainTimer:
+            await pause(max(stall, .seconds(6)))
+            timer?.invalidate()
+            await finish([SuspendingClock.now - begin])
         case .asyncMainQueueTimer: await fireQueueTimer()
         default: await finish(stallHere())
         }
         await finish([])
-    }
-
-    /// Adds a timer to the main run loop, which no thread runs; returns how long it was due.
-    private func leaveTimerDue() async -> Duration {
-        let timer = OneTimer(on: CFRunLoopGetMain(), dueIn: .zero)
-        let begin = SuspendingClock.now
-        await pause(max(stall, .seconds(6)))
-        timer.invalidate()
-        return SuspendingClock.now - begin
     }
 
     /// Lets a timer of the main queue fire for as long as two looks at the loop take.
