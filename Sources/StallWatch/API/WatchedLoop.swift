@@ -112,7 +112,7 @@ extension WatchedLoop {
     ///
     /// It stalls if a new task of the priority `medium` or `high` does not start within the threshold. Each priority has threads
     /// of its own. A `Task { }` that the main thread creates outside of other tasks has the priority `high`. While its threads
-    /// compute and nothing of the app waits for one, the delay is only counted (``SuppressionReason/noTaskWaited``).
+    /// compute and no task of the app waits for one, the delay is only counted (``SuppressionReason/noTaskWaited``).
     ///
     /// - Parameter label: The pool's name in reports.
     /// - Returns: The loop, for ``StallMonitor/watch(_:threshold:)``.

@@ -36,18 +36,14 @@ struct PoolReader {
         }
     }
 
-    /// Returns whether a heartbeat of one of these loops waits for threads of the task pool that compute, and nothing of the app
+    /// Returns whether a heartbeat of one of these loops waits for threads of the task pool that compute, and no task
     /// does; `false` if it is not known.
     static func delaysNoTask(_ loop: LoopMonitor, among loops: [LoopMonitor], _ tasks: () -> PoolTasks) -> Bool {
         let own = WatchedPools([loop], withMain: false)
         let pools = WatchedPools(loops, withMain: false)
-        guard !pools.isUnconfirmed, !own.pendingQueues.isEmpty, case .reader(let reader) = tasks(),
-            let layout = QueueItems.learned
+        guard !pools.isUnconfirmed, !own.pendingQueues.isEmpty, case .reader(let reader) = tasks()
         else { return false }
-        let seen = PoolReader(reader).look(pools)
-        // Blocks of global queues wait for the same threads.
-        return delaysNoTask(seen, in: own.pendingQueues)
-            && own.pendingQueues.allSatisfy { withoutThread(among: 1, of: $0, layout, GuardedMemory()) == 0 }
+        return delaysNoTask(PoolReader(reader).look(pools), in: own.pendingQueues)
     }
 
     static func delaysNoTask(_ seen: [Sighting], in queues: [UInt64]) -> Bool {

@@ -12,7 +12,7 @@ final class WatchdogContext {
     let options: WatchdogOptions
     /// Returns the operations in progress, at a time and since the beginning of a stall, in monotonic nanoseconds.
     let operations: @Sendable (_ start: UInt64, _ now: UInt64) -> OperationsInFlight
-    /// Returns whether a pool, which is one of the loops, computes, and nothing of the app waits for its threads; `false` if it
+    /// Returns whether a pool, which is one of the loops, computes, and no task of the app waits for its threads; `false` if it
     /// is not known.
     let delaysNoTask: (LoopMonitor, [LoopMonitor]) -> Bool
     private let watchdog = clinux_gettid()
