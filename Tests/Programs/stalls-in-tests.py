@@ -129,11 +129,11 @@ def check_not_run():
         return [f"not run, at the end of a test:\n{short}"]
     output = run("NotRunTests.NotRunTests", *ONE_BY_ONE)
     passed = re.findall(r"Test (\S+\(\)) passed after", output)
-    # Once for the process: neither in the test before, nor for what a test has left.
+    # Neither in the test before, nor for what a test has left. Swift Testing may print one that is of no test more than once.
     before, _, after = output.partition("bTimerOfTheMainRunLoopDoesNot() started")
     warnings = [part.count("recorded a warning") for part in (before, after.partition("cLaterTestIsSilent() started")[0], after)]
     said = "No thread ran the loop, and a timer of the default mode was due" in output
-    if warnings == [0, 1, 1] and said and len(passed) == 3:
+    if warnings[0] == 0 < warnings[1] == warnings[2] and said and len(passed) == 3:
         return []
     return [f"not run: {warnings} warnings, {passed}\n{output}"]
 
