@@ -262,7 +262,7 @@ extension AdviceRule {
         AdviceRule(id: "taskCircle", topic: "overdue") { facts in
             guard facts.cause.kind == .deadlock else { return nil }
             return "Let one of the tasks go on without the other's value: they await each other\(facts.lastWait). "
-                + "All of them, \(facts.again): stallwatch tasks \(facts.report.process.pid)."
+                + "All tasks, while the process runs: stallwatch tasks \(facts.report.process.pid)."
         },
         // Silent for a thread that sleeps.
         AdviceRule(id: "longSleep", topic: "overdue") { facts in
@@ -308,7 +308,8 @@ extension AdviceRule {
                     lock?.kind.end == nil
                     ? "Make the wait in \(place) shorter"
                     : "Find what should end the wait in \(place), and why that comes late"
-                return "\(way), or give it a time limit: the operation goes on only after it."
+                let limit = lock?.hasTimeLimit == true ? "shorten its time limit" : "give it a time limit"
+                return "\(way), or \(limit): the operation goes on only after it."
             }
             return "Do not block a thread in \(place), for which the operation waits: "
                 + "await instead (a continuation, Task.sleep, an async call)."

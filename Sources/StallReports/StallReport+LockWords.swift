@@ -231,9 +231,11 @@ extension StallReport.PriorityInversion {
 extension StallReport.OwnerTime {
     /// For how long it computed, and of which time, if that is more: `133 of the 223 ms for which it was seen`.
     var computingInWords: String {
-        guard onCPUMilliseconds < observedMilliseconds * 0.8 else { return "\(onCPUMilliseconds.whole) ms" }
-        let wasBlocked = blockedMilliseconds >= observedMilliseconds * 0.2
-        return "\(onCPUMilliseconds.whole) of the \(observedMilliseconds.whole) ms for which it was seen"
-            + (wasBlocked ? " and was blocked for \(blockedMilliseconds.whole)" : "")
+        onCPUMilliseconds >= observedMilliseconds * 0.8
+            ? "\(onCPUMilliseconds.whole) ms"
+            : "\(onCPUMilliseconds.whole) of the \(observedMilliseconds.whole) ms for which it was seen"
     }
+
+    /// Whether it was blocked for a fifth of the time or more, which may have been in another place.
+    var wasAlsoBlocked: Bool { blockedMilliseconds >= observedMilliseconds * 0.2 }
 }
