@@ -113,23 +113,24 @@ struct AdviceFacts {
         report.culprit.flatMap { frames.function(around: $0.function)?.place } ?? culprit
     }
 
-    /// What to do about a turn of which two functions, the culprit and that of the longest wait, shared the time.
-    func runLessOften(_ place: String, _ other: String) -> String {
+    /// What to do about a turn of which two functions, the longest wait's and another one, shared the time.
+    func runLessOften(_ function: String, at place: String? = nil) -> String? {
+        guard let wait = report.longestWait, let waiting = wait.place, function != wait.function else { return nil }
         let fewer = "submit fewer blocks at a time, or on another queue."
         let reason =
-            callerOfBoth.map { " in \($0), which calls both: " }
+            callerOfBoth(function, wait.function).map { " in \($0), which calls both: " }
             ?? ": they shared the time. If many blocks were submitted at once, "
-        return "Run \(place) and \(other) less often\(reason)\(fewer)"
+        return "Run \(place ?? function) and \(waiting) less often\(reason)\(fewer)"
     }
 
     /// The app's innermost function that called them both, with its line; `nil` if the stacks show none.
-    private var callerOfBoth: String? {
+    private func callerOfBoth(_ function: String, _ other: String?) -> String? {
         func callers(of function: String?, _ frames: [StallReport.Frame]) -> [StallReport.Frame] {
             frames.turn.drop { $0.function != function }.dropFirst().filter { $0.isPlaceOfApp && $0.function != "main" }
         }
-        let stacks = Set(report.samples.compactMap(\.stack)).map { report.provenFrames(ofStack: $0) }
-        let others = stacks.flatMap { callers(of: report.longestWait?.function, $0) }.map(\.function)
-        return callers(of: report.culprit?.function, frames).first { others.contains($0.function) }?.place
+        let stacks = Set(report.samples.compactMap(\.stack)).sorted().map { report.provenFrames(ofStack: $0) }
+        let others = stacks.flatMap { callers(of: other, $0) }.map(\.function)
+        return stacks.flatMap { callers(of: function, $0) }.first { others.contains($0.function) }?.place
     }
 
     /// The app's function that called the culprit, with its line.

@@ -153,8 +153,8 @@ extension AdviceRule {
                     + "its thread computed\(time), and may have let go of the lock in between."
             }
             if let time = owner.time, time.wasAlsoBlocked {
-                return "Make the section \(section) shorter, or what comes before it: with the lock held its thread computed "
-                    + "for \(time.computingInWords), and was blocked for \(time.blockedMilliseconds.whole) ms. "
+                return "Make the section \(section) shorter, or what comes before it: with the lock held its thread "
+                    + "computed for \(time.computingInWords), and was blocked for \(time.blockedMilliseconds.whole) ms. "
                     + "Where it waits, \(facts.again): \(facts.stacks)."
             }
             return "Make the section \(section) shorter, which computed\(time) with the lock held: "

@@ -55,10 +55,10 @@ extension AdviceRule {
         // Silent for a library of which one says more.
         AdviceRule(id: "compute", topic: "cpu") { facts in
             guard facts.cause.kind == .cpu, let place = facts.movable else { return nil }
-            if facts.cause.repeatsOtherCall, let wait = facts.report.longestWait?.function,
-                wait != facts.report.culprit?.function
+            if facts.cause.repeatsOtherCall, let culprit = facts.report.culprit?.function,
+                let both = facts.runLessOften(culprit, at: place)
             {
-                return facts.runLessOften(place, wait)
+                return both
             }
             let pieces = facts.isInTask ? "split it with await Task.yield()" : facts.pieces
             let tree = facts.tree.map { " What costs: \($0)." } ?? ""
@@ -223,6 +223,10 @@ extension AdviceRule {
         // Silent for a loop that runs in another mode.
         AdviceRule(id: "notRun", topic: "notRun") { facts in
             guard facts.report.activity?.isNotRun == true else { return nil }
+            if facts.report.hasNoMainThread {
+                return "Use a timer that needs no run loop (DispatchSource.makeTimerSource, Task.sleep), "
+                    + "or a synchronous main that ends in RunLoop.main.run()."
+            }
             let instead = facts.culprit.map { " in place of \($0)" } ?? ""
             return
                 "Run the loop on its thread (RunLoop.run)\(instead), or use a timer that needs no run loop: "

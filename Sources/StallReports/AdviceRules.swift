@@ -49,8 +49,10 @@ extension AdviceRule {
         }
         let isRepeated = cause.kind == .cpu ? cause.repeatsOtherCall : cause.polls
         if isRepeated || cause.kind == .cpu && cause.otherCall != nil, let place = facts.report.longestWait?.place {
-            if isRepeated, let other = facts.report.culprit?.function, other != facts.report.longestWait?.function {
-                return "\(facts.runLessOften(other, place)) Which parts cost: \(tree)."
+            // With about as much time each, either may be the culprit.
+            let others = [facts.report.culprit?.function, facts.report.longestRun?.function].compactMap(\.self)
+            if isRepeated, let both = others.lazy.compactMap({ facts.runLessOften($0) }).first {
+                return "\(both) Which parts cost: \(tree)."
             }
             if isRepeated {
                 return "Find what runs \(place) so often: no single wait explains it, and what calls it computes, too. "

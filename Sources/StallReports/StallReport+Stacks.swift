@@ -182,6 +182,12 @@ extension StallReport {
         return provenFrames(ofStack: longest.key).turn.first(where: \.isPlaceOfApp)
     }
 
+    /// The app's innermost function of the stack that was on a CPU for the longest time; `nil` if none was.
+    var longestRun: Frame? {
+        let running = Self.largest(of: stackShares { $0.threadState == .running })
+        return running.flatMap { provenFrames(ofStack: $0.key).turn.first(where: \.isPlaceOfApp) }
+    }
+
     /// The frames of the wait that the cause shows: of the largest stack that may be its; empty if there is none.
     ///
     /// Another wait may have a larger one. A lock without a known function is one that calls futex(2) by `syscall`.

@@ -208,7 +208,10 @@ extension StallReport {
     }
 
     /// One sentence that says why it took so long, or how a loop used its time; `nil` if neither is known.
-    package var why: String? { cause?.summary ?? activity.map { "\($0.sentence(in: loop.mode))." } }
+    package var why: String? {
+        let end = hasNoMainThread ? ": its thread has ended (as with an async main, or dispatchMain())" : ""
+        return cause?.summary ?? activity.map { "\($0.sentence(in: loop.mode))\(end)." }
+    }
 
     /// One sentence that names the loop, the duration, the culprit and the function that held it up.
     package var headline: String { (title + blame() + poolInWords).withoutControls }

@@ -478,6 +478,12 @@ extension AdviceTests {
             Stall(reportKind: .modeStarvation, activity: activity(awaited: "default", isTimerDue: true)), "mode"
         ),
         (
+            "notRun",
+            Stall(
+                reportKind: .notRun, activity: activity(awaited: "default", isNotRun: true),
+                outer: "_dispatch_sig_thread"), "a synchronous main", Stall(kind: .cpu), "compute"
+        ),
+        (
             "continuation", overdue(.continuation, .task, .continuation),
             "in fetch() (Feed.swift:9), and why that came late",
             overdue(.deadlock, .task, .task), "taskCircle"
