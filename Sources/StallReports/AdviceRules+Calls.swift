@@ -28,6 +28,10 @@ extension AdviceRule {
         // Silent for one sleep that the app's function asks for itself.
         AdviceRule(id: "polling", topic: "sleep") { facts in
             guard facts.cause.kind == .sleep, let place = facts.culprit else { return nil }
+            if facts.cause.polls, let whole = facts.movable, whole != place {
+                return
+                    "Take the sleep out of \(place), or move \(whole) off \(facts.loop): it delays what needs its result."
+            }
             if facts.cause.polls {
                 return "If \(place) waits for something, be called when that happens (a completion, a DispatchSource); "
                     + "if it paces work, let a timer call each piece; "

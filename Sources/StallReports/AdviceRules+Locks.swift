@@ -153,7 +153,7 @@ extension AdviceRule {
                     + "its thread computed\(time), and may have let go of the lock in between."
             }
             if let time = owner.time, time.wasAlsoBlocked {
-                return "Make the section \(section) shorter, or what comes before it: with the lock held its thread "
+                return "Compute before the section \(section), and wait outside of it: with the lock held its thread "
                     + "computed for \(time.computingInWords), and was blocked for \(time.blockedMilliseconds.whole) ms. "
                     + "Where it waits, \(facts.again): \(facts.stacks)."
             }
@@ -211,8 +211,8 @@ extension AdviceRule {
         AdviceRule(id: "group", topic: "lock") { facts in
             guard facts.cause.kind == .lock, let place = facts.culprit else { return nil }
             if facts.calls(StallReport.operationWaits) {
-                return "Replace the wait in \(place) by addBarrierBlock or a completionBlock, which calls what comes "
-                    + "after\(facts.callBack). What they do: \(facts.stacks)."
+                return "Replace the wait in \(place) by addBarrierBlock or a completionBlock for what comes after"
+                    + "\(facts.callBack). What they do, \(facts.again): \(facts.stacks)."
             }
             guard facts.waitsForGroup else { return nil }
             let limit = facts.hasTimeLimit ? ", and by a timer for its time limit" : ""

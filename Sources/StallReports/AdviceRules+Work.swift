@@ -313,7 +313,8 @@ extension AdviceRule {
                     ? "Make the wait in \(place) shorter"
                     : "Find what should end the wait in \(place), and why that comes late"
                 let limit = lock?.hasTimeLimit == true ? "shorten its time limit" : "give it a time limit"
-                return "\(way), or \(limit): the operation goes on only after it."
+                return "\(way), or \(limit): the operation goes on only after it. What other threads do, "
+                    + "\(facts.again): \(facts.stacks)."
             }
             return "Do not block a thread in \(place), for which the operation waits: "
                 + "await instead (a continuation, Task.sleep, an async call)."

@@ -50,8 +50,12 @@ extension AdviceRule {
         let isRepeated = cause.kind == .cpu ? cause.repeatsOtherCall : cause.polls
         if isRepeated || cause.kind == .cpu && cause.otherCall != nil, let place = facts.report.longestWait?.place {
             // With about as much time each, either may be the culprit.
-            let others = [facts.report.culprit?.function, facts.report.longestRun?.function].compactMap(\.self)
-            if isRepeated, let both = others.lazy.compactMap({ facts.runLessOften($0) }).first {
+            let run = facts.report.longestRun
+            let others = [(facts.report.culprit?.function, facts.culprit), (run?.function, run?.place)]
+            let both = others.lazy.compactMap { function, place in
+                function.flatMap { facts.runLessOften($0, at: place) }
+            }
+            if isRepeated, let both = both.first {
                 return "\(both) Which parts cost: \(tree)."
             }
             if isRepeated {

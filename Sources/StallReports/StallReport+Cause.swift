@@ -333,7 +333,7 @@ extension StallReport.Cause {
     var sleeps: Int? {
         guard kind == .sleep, !polls, waitMilliseconds == nil, let each = systemCall?.askedMilliseconds, each > 0
         else { return nil }
-        let count = (blockedMilliseconds / each).rounded(.down)
+        let count = ((blockedMilliseconds + uncertaintyMilliseconds) / each).rounded(.down)
         return 2...10 ~= count && voluntarySwitches >= 2 ? Int(count) : nil
     }
 }

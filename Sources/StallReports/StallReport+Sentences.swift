@@ -147,7 +147,7 @@ extension StallReport.Cause {
         // Without labels: a wait of Dispatch with one time limit jumps to that with another.
         let call = inner.map { $0.hasPrefix("Dispatch") ? String($0.prefix { $0 != "(" && $0 != "<" }) : $0 }
         if let end = lock.kind.end {
-            let left = lock.entries.map { "\($0) enter\($0 == 1 ? "() has" : "()s have") no leave() yet" }
+            let left = lock.entries.map { "\($0) enter() or async(group:) \($0 == 1 ? "has" : "have") not ended" }
             let address = lock.address.map { " at \($0)" } ?? ""
             let outcome =
                 switch lock.endedByTimeLimit {

@@ -227,10 +227,13 @@ extension StallReport {
         }
         guard let most = Self.largest(ofGroups: blamed) else { return nil }
         let all = blamed.reduce(0) { $0 + $1.share }
-        guard most.share < all / 2 else { return most }
         // What a function does itself, in its closures and in what it calls may be one half only together.
-        let around = Self.largest(ofGroups: blamed.map { inFunctionAroundClosure($0) })
-        return around.flatMap { $0.share > most.share ? $0 : nil } ?? most
+        guard let around = Self.largest(ofGroups: blamed.map { inFunctionAroundClosure($0) }), around.share > most.share
+        else { return most }
+        if most.share < all / 2 { return around }
+        var whole = most
+        if Place(around.blame) == Place(most.blame) { whole.share = around.share }
+        return whole
     }
 
     /// Returns the group with the largest share, of stacks in the order of theirs.

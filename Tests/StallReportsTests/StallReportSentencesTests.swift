@@ -457,7 +457,7 @@ import Testing
         #expect(
             try named(wait, inner: ["dispatch_group_wait"])
                 == "Blocked for 500 of 500 ms in dispatch_group_wait, until the last thread leaves the dispatch group: "
-                + "1 enter() has no leave() yet.")
+                + "1 enter() or async(group:) has not ended.")
     }
 
     @Test func `the end of iterations on other threads is no lock`() throws {

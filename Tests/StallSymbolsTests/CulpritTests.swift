@@ -219,6 +219,16 @@ import TestSupport
         #expect(try blamed(60) == "closure #1 in drain()")
     }
 
+    @Test func `the share of a function has those of its closures`() throws {
+        let report = try report([
+            ([frame("drain()", line: 52)], 52),
+            ([frame("closure #1 in drain()", line: 51), frame("drain()", line: 50)], 48),
+        ])
+        let dominant = try #require(report.dominantStack)
+        guard case .culprit(let culprit) = dominant.blame else { return #expect(Bool(false)) }
+        #expect(culprit.function == "drain()" && culprit.line == 52 && abs(dominant.share - 1) < 0.001)
+    }
+
     /// A function that starts the loop has not called its timers' closures.
     @Test func `the function around a callout is not blamed`() throws {
         let callout = frame(
