@@ -170,6 +170,18 @@ struct PoolSupervisor {
         for var thread in pinned.values { thread.leave(at: time, context) }
         pinned = [:]
     }
+
+    /// Reports as over what has ended since the last look, and the rest as abandoned.
+    mutating func stop(at time: UInt64, _ context: WatchdogContext) {
+        if !pinned.isEmpty, case .reader(let tasks) = tasks() {
+            let reader = PoolReader(tasks)
+            for (id, var thread) in pinned where !reader.isRunning(thread.seen) {
+                thread.end(at: lastLook ?? time, context)
+                pinned[id] = nil
+            }
+        }
+        leave(at: time, context)
+    }
 }
 
 /// A pinned thread, its samples and its report.
