@@ -19,7 +19,9 @@ struct StallFinding: Sendable {
         var text = report.title
         if let culprit = report.culprit { text += " in \(culprit.function)" }
         let machine = report.durationMilliseconds - time.most
-        if machine >= 1 { text += ", \(machine.whole) ms of them without a CPU" }
+        if machine >= 1, machine * 10 >= report.durationMilliseconds {
+            text += ", \(machine.whole) ms of them without a CPU"
+        }
         text += " (limit: \(limit))"
         if let cause = report.cause?.summary { text += ". \(cause)" }
         if !text.hasSuffix(".") { text += "." }
