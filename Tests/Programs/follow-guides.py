@@ -258,7 +258,9 @@ def follow_fleet(scratch):
             output = step(line, 0, folder, environment)
             queried = output if line.startswith("duckdb") else queried
     print("  left out: Grafana's dashboard, which needs Grafana and a server of your own")
-    top = json.loads(step("swift run stallwatch top collected --json", 0, folder, environment))
+    # The build's lines come first.
+    output = step("swift run stallwatch top collected --json", 0, folder, environment)
+    top = json.loads(output[output.index("{") :])
     has(queried, top["groups"][0]["fingerprint"], "the query's result")
     print("Fleet: queried: the costliest group is that of top", flush=True)
 
