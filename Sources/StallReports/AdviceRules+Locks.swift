@@ -202,7 +202,7 @@ extension AdviceRule {
                 ? "await a task group, or resume a continuation in notify(queue:)"
                 : "await a continuation that the other side resumes (withCheckedContinuation)"
             let limit = facts.hasTimeLimit ? ", with a task that sleeps until the time limit beside it" : ""
-            // The last thread leaves a group; nobody may have signaled a semaphore.
+            // The last thread leaves a group; a semaphore may have had no signal.
             let left = !facts.waitsForGroup && facts.cause.lock?.endedByTimeLimit == true
             return "Do not block the task in \(place): \(instead)\(limit)"
                 + (left ? "; likely nothing signaled before that." : ".")

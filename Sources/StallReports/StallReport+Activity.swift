@@ -4,9 +4,7 @@ extension StallReport {
         guard kind == .notRun, let stack = culpritStack?.index else { return false }
         return provenFrames(ofStack: stack).contains { $0.isOfC("dispatch_sig_thread") }
     }
-}
 
-extension StallReport {
     /// How a loop used its time while it was saturated, spun, let a mode wait or was not run, when the monitor last sampled it.
     package struct Activity: Codable, Sendable, Equatable {
         /// The mean number of turns in a second; 0 if the loop returned before its first, or its mode is not watched.

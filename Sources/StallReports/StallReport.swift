@@ -199,7 +199,7 @@ extension StallReport {
     /// The lines are separated by a line feed, and are left out if nothing is known for them.
     public var summary: String {
         let place = culprit.flatMap { culprit in culprit.file.map { " at \(sourcePlace($0, culprit.line))" } }
-        let reason = why ?? missingSamplesReason.map { "No sample: \($0)." }
+        let reason = why ?? noSample
         let lines = [
             title + blame(place: place ?? "") + poolInWords, reason.map { "  why  \($0)" },
             advice.map { "  try  \($0.text)" },
@@ -212,6 +212,9 @@ extension StallReport {
         let end = hasNoMainThread ? ": its thread has ended (as with an async main, or dispatchMain())" : ""
         return cause?.summary ?? activity.map { "\($0.sentence(in: loop.mode))\(end)." }
     }
+
+    /// One sentence that says why there is no sample; `nil` if there are some.
+    package var noSample: String? { missingSamplesReason.map { "No sample: \($0)." } }
 
     /// One sentence that names the loop, the duration, the culprit and the function that held it up.
     package var headline: String { (title + blame() + poolInWords).withoutControls }

@@ -204,18 +204,17 @@ extension StallReport {
         var shares = stackShares
         if activity != nil {
             // Between two callouts, a saturated or spinning loop shows only the function that runs it.
-            func called(inStack stack: Int) -> ArraySlice<Frame> {
-                provenFrames(ofStack: stack).prefix { Callout(symbol: $0.symbol) == nil }
-            }
-            var calling = shares.filter { stack, _ in
-                let called = called(inStack: stack)
+            var (calling, own): ([Int: Double], [Int: Double]) = ([:], [:])
+            for (stack, share) in shares {
+                let frames = provenFrames(ofStack: stack)
+                let called = frames.prefix { Callout(symbol: $0.symbol) == nil }
                 // The monitor's own observers are called, too.
-                return called.endIndex < provenFrames(ofStack: stack).endIndex
-                    && called.last?.symbol.flatMap(SwiftModule.of) != "StallWatch"
+                guard called.count < frames.count, called.last?.symbol.flatMap(SwiftModule.of) != "StallWatch"
+                else { continue }
+                calling[stack] = share
+                if called.contains(where: { $0.isInApp && $0.function != nil }) { own[stack] = share }
             }
-            // What libraries do in the callout does not tell for whom.
-            let own = calling.filter { stack, _ in called(inStack: stack).contains { $0.isInApp && $0.function != nil }
-            }
+            // What libraries do in the callout does not show for which code.
             if kind == .spinning, !own.isEmpty { calling = own }
             if kind != .modeStarvation, !calling.isEmpty || kind == .spinning && activity?.isModeEmpty != true {
                 shares = calling

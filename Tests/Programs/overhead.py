@@ -5,7 +5,8 @@
 
 PROGRAM is stallwatch-test-host. In each pair it does the same work twice, 100 turns that sleep or compute: with a monitor
 whose threshold they exceed, and with STALLWATCH=off. Its CPU is that of its threads before the tool asks; the helper of
-each hold, a process that the cost leaves out, is printed by itself (wait4(2)). Its memory is what it shares with no other process (smaps_rollup) after the work.
+each hold, a process that the cost leaves out, is printed by itself (wait4(2)). Its memory is what it shares with no other
+process (smaps_rollup) after the work.
 
 The cost that the monitor counts is compared with the difference of CPU in all pairs. It counts no memory: malloc(3) does not
 tell whose a block is, and a page may have blocks of the program and of the monitor. So that difference is printed by itself,

@@ -125,7 +125,7 @@ import Testing
                 == true)
     }
 
-    @Test func `a lack of CPU is told beside a cause that is only possible`() throws {
+    @Test func `a lack of CPU is named beside a cause that is only possible`() throws {
         var report = try Stall(kind: .cpu, confidence: .possible, onCPU: 288).report()
         report.cause?.blockedMilliseconds = 0
         #expect(report.advice?.rule == "look")

@@ -30,7 +30,7 @@ final class ReportStreams: @unchecked Sendable {
         return stream
     }
 
-    /// Whether nobody reads.
+    /// Whether there is no reader.
     var isEmpty: Bool { lock.withLock { continuations.isEmpty } }
 
     /// Adds a report to every stream; returns the number of reports dropped from full streams.

@@ -31,8 +31,8 @@ struct ReportView {
         if let why = report.why {
             let confidence = report.cause.map { " (\($0.confidence.rawValue))" } ?? ""
             lines += paragraph("\(report.causeWord)\(confidence): \(why)", .yellow)
-        } else if let reason = report.missingSamplesReason {
-            lines += paragraph("No sample: \(reason). What the loop did is not known.", .yellow)
+        } else if let reason = report.noSample {
+            lines += paragraph("\(reason) What the loop did is not known.", .yellow)
         }
         if let victims = report.victimsInWords { lines += paragraph("\(victims).") }
         if let advice = report.advice {

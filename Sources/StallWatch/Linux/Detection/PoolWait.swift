@@ -30,12 +30,11 @@ extension LoopSupervisor {
         if delaysNone {
             suppress(.noTaskWaited)
             poolWait = PoolWait(turn: stall.turnBegan, time: time, isOver: false)
-        } else if let last, !last.isOver {
-            poolWait = PoolWait(turn: last.turn, time: last.time, isOver: true)
-        } else {
-            return nil
+            return poolRestsUntil
         }
-        return delaysNone ? poolRestsUntil : time
+        guard let last, !last.isOver else { return nil }
+        poolWait = PoolWait(turn: last.turn, time: last.time, isOver: true)
+        return time
     }
 
     /// Whether the whole task pool does not start tasks in time, or may not since a moment ago.

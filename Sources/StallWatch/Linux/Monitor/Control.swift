@@ -100,7 +100,7 @@ final class ControlSocket: Sendable {
     private struct State {
         var server: LineServer?
         var failure: SystemError?
-        /// Whether nobody waits for the socket any more, and whether the monitor has ended.
+        /// Whether ``waitUntilOpen(until:)`` has returned, and whether the monitor has ended.
         var (isLate, hasEnded) = (false, false)
     }
     private let state = Mutex(State())
@@ -116,7 +116,7 @@ final class ControlSocket: Sendable {
         if let failure { throw failure }
     }
 
-    /// Opens the socket and serves it until ``end()``; `whenRefused` gets an error for which nobody waits.
+    /// Opens the socket and serves it until ``end()``; `whenRefused` gets an error after ``waitUntilOpen(until:)``.
     func serve(_ open: () throws(SystemError) -> LineServer, _ whenRefused: (SystemError) -> Void) {
         do throws(SystemError) {
             guard !state.withLock(\.hasEnded) else { return isOpen.post() }

@@ -121,7 +121,7 @@ final class ReportReaders: Sendable {
 
     init(_ counts: ReportCounts) { self.counts = counts }
 
-    /// Queues a report, if somebody reads; never waits.
+    /// Queues a report if there is a reader; never waits.
     func yield(_ report: StallReport) {
         guard !streams.isEmpty, !reports.isClosed else { return }
         guard start() else { return deliver(report) }
