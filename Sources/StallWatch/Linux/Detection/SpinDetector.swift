@@ -2,11 +2,11 @@ import LinuxSupport
 import StackCapture
 import StallReports
 
-/// Decides when a loop spins: for 3 s, all its turns end within microseconds and none of its waits lasts (a pure value).
+/// Decides when a loop spins: for 3 s, its turns are short and none of its waits lasts (a pure value).
 ///
 /// The loop's load and the times of its thread are compared at intervals. There are two patterns:
 ///
-/// - *Ready*: 2,000 turns or more a second, whose mean is 120 µs at most. A busy loop with a message in each turn looks the
+/// - *Ready*: 3,000 turns or more a second, whose mean is 120 µs at most. A busy loop with a message in each turn looks the
 ///   same, so that needs a proof: a descriptor that is always readable while the app does not read it. Without one, the
 ///   loop must make 5,000 turns a second of 5 µs at most, its thread must be runnable for 90 % of the whole time, and its
 ///   waits must be a tenth of the time or more.
@@ -14,7 +14,8 @@ import StallReports
 ///   quarters of each interval. The proof is that a third of the looks show `RunLoop.run(mode:before:)`, and none the
 ///   function that this calls if the mode has sources: it returns at once, and CFRunLoop calls no observer.
 ///
-/// A pattern that is not proven after 3 s is examined again at intervals that grow with its age.
+/// A pattern that is not proven after 3 s is examined again at intervals that grow with its age; one of turns that is refuted,
+/// 10 s later, because a loop with many messages may begin to spin without a pause.
 ///
 /// Measured on x86-64: a turn without work takes 1.2 to 8 µs. A descriptor that is not drained gives 20,000 to 170,000
 /// turns a second at 36 to 60 % of a CPU, because libdispatch watches it on another thread; 7,000 to 23,000 turns of 18 to
@@ -24,10 +25,12 @@ struct SpinDetector {
     /// The shortest interval, in nanoseconds.
     static let interval: UInt64 = 250_000_000
     static let duration: UInt64 = 3_000_000_000
-    static let leastTurns: (proven: UInt64, unproven: UInt64) = (2_000, 5_000)
+    static let leastTurns: (proven: UInt64, unproven: UInt64) = (3_000, 5_000)
     static let longestTurn: (proven: UInt64, unproven: UInt64) = (120_000, 5_000)
     /// The part of its age after which a pattern without a proof is examined again.
     private static let askingPart: UInt64 = 16
+    /// The time after which refuted turns are examined again, in nanoseconds.
+    static let refutationLasts: UInt64 = 10_000_000_000
     /// The number of looks that can refute an empty mode.
     private static let leastLooks = 9
 
@@ -62,7 +65,8 @@ struct SpinDetector {
     /// When the pattern ended, in monotonic nanoseconds.
     private var brokenAt: UInt64?
     private var isReported = false
-    private var isRefuted = false
+    /// Until when a pattern is not examined, in monotonic nanoseconds; `nil` if it is not refuted.
+    private var refutedUntil: UInt64?
     /// When the next sample of a reported spin, or the next question for a proof, is due.
     private var nextCheck: UInt64 = 0
     private var isRestless = false
@@ -72,7 +76,7 @@ struct SpinDetector {
     func nextPoll(_ load: LoopLoad) -> UInt64? {
         guard let last else { return nil }
         let hasLeft = load.isOutside && Self.mayHaveLeft(last, load)
-        return !isRefuted && (start != nil || isRestless || hasLeft) ? last.load.time &+ Self.interval : nil
+        return refutedUntil == nil && (start != nil || isRestless || hasLeft) ? last.load.time &+ Self.interval : nil
     }
 
     private static func mayHaveLeft(_ earlier: Reading?, _ load: LoopLoad) -> Bool {
@@ -88,7 +92,7 @@ struct SpinDetector {
 
     var isAsking: Bool {
         guard let last, start != nil, pattern != nil else { return false }
-        return !isReported && !isRefuted && brokenAt == nil && last.load.time >= nextCheck
+        return !isReported && refutedUntil == nil && brokenAt == nil && last.load.time >= nextCheck
     }
 
     /// Whether no work and no other thread can explain the time since the pattern began.
@@ -114,13 +118,16 @@ struct SpinDetector {
             brokenAt = Self.end(of: pattern, from: start, previous ?? start, to: reading)
         }
         pattern = found
+        if let until = refutedUntil, brokenAt == nil, reading.load.time >= until {
+            (start, refutedUntil) = (nil, nil)
+        }
     }
 
     mutating func decide(_ evidence: Evidence) -> PeriodAction? {
         guard let last else { return nil }
         let now = last.load.time
         if let end = brokenAt.take() {
-            defer { (start, isReported, isRefuted) = (nil, false, false) }
+            defer { (start, isReported, refutedUntil) = (nil, false, nil) }
             return isReported ? .end(at: end) : .drop
         }
         guard let pattern else { return nil }
@@ -136,7 +143,7 @@ struct SpinDetector {
         }
         guard isAsking else { return nil }
         if evidence == .refuted {
-            isRefuted = true
+            refutedUntil = pattern == .ready ? now &+ Self.refutationLasts : .max
             return .drop
         }
         guard age >= Self.duration else { return .sample }
@@ -225,7 +232,7 @@ struct SpinSupervisor {
             .init(load: poll.load, cpu: reading?.onCPU, runQueue: reading?.runQueue ?? 0), countingFrom: countingFrom)
         var action: PeriodAction?
         context.timeCheck { action = detector.decide(evidence(loop.source)) }
-        if start == nil { descriptors = UndrainedDescriptors() }
+        if start == nil || action == .drop { descriptors = UndrainedDescriptors() }
         guard let action, let start else { return detector.nextPoll(poll.load) }
         if detector.pattern != nil { activity = describe(from: start) }
         let activity = activity ?? .init(turnsPerSecond: 0)

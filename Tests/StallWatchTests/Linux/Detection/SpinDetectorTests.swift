@@ -87,14 +87,28 @@ import Testing
     }
 
     @Test mutating func manyMessagesAreNoSpin() {
-        pass(40, turns: 5_800, of: 8_300, cpu: 0.38, evidence: .refuted)
-        pass(40, turns: 5_800, of: 8_300, cpu: 0.38)
+        pass(400, turns: 5_800, of: 8_300, cpu: 0.38, evidence: .refuted)
+        #expect((9...10).contains(actions.count), "it is examined every ten seconds")
         #expect(!isReported)
         #expect(!actions.contains(.sample), "the thread of a healthy loop is not stopped")
     }
 
+    @Test mutating func `a loop with many messages may begin to spin`() {
+        pass(3, turns: 5_800, of: 8_300, cpu: 0.38, evidence: .refuted)
+        let refuted = load.time + SpinDetector.refutationLasts
+        while load.time < refuted {
+            pass(1, turns: 5_800, of: 8_300, cpu: 0.38)
+            #expect(!detector.isAsking || load.time == refuted)
+        }
+        #expect(actions == [.drop])
+        pass(14, turns: 5_800, of: 8_300, cpu: 0.38, evidence: .proof)
+        #expect(isReported)
+        #expect(detector.start?.load.time == refuted, "time before does not count")
+    }
+
     @Test mutating func busyTurnsAreNoSpin() {
-        pass(40, turns: 1_800, of: 130_000, cpu: 0.99)
+        pass(40, turns: 1_800, of: 130_000, cpu: 0.99, evidence: .proof)
+        pass(40, turns: 700, of: 71_000, cpu: 0.99, evidence: .proof)
         pass(40, turns: 12_000, of: 16_000, cpu: 0.99)
         #expect(!isReported)
     }
