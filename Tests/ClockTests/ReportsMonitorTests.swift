@@ -187,6 +187,23 @@ import TestSupport
         #expect(monitor.statistics.stalls == 1)
     }
 
+    @Test(arguments: [false, true]) func `a task that is over at the stop has ended`(stopsItself: Bool) async throws {
+        let monitor = try monitor { $0.detection.pinnedThreshold = .milliseconds(100) }
+        try monitor.watch(.cooperativePool())
+        try monitor.start()
+        let task = Task.detached { [isSeen] in
+            #expect(isSeen.wait(until: endOfPatience))
+            if stopsItself { monitor.stop() }
+        }
+        await task.value
+        // The task's thread may be this one.
+        let stopping = Thread { monitor.stop() }
+        stopping.start()
+        while !stopping.isFinished { try await Task.sleep(for: .milliseconds(1)) }
+        let pinned = try scratch.reports().filter { $0.kind == .pinned }
+        #expect(pinned.map(\.state) == [.ended])
+    }
+
     @Test func statisticsCountEveryTurn() throws {
         let path = scratch.path + "/statistics.json"
         let monitor = try monitor { $0.outputs.append(.statistics(path)) }

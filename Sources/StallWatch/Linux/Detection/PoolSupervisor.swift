@@ -171,12 +171,18 @@ struct PoolSupervisor {
         pinned = [:]
     }
 
-    /// Reports as over what has ended since the last look, and the rest as abandoned.
-    mutating func stop(at time: UInt64, _ context: WatchdogContext) {
+    /// Reports as over what has ended since the last look and the task that stops the monitor, and the rest as abandoned.
+    mutating func stop(at time: UInt64, stoppedBy stopper: Int32?, _ context: WatchdogContext) {
         if !pinned.isEmpty, case .reader(let tasks) = tasks() {
             let reader = PoolReader(tasks)
-            for (id, var thread) in pinned where !reader.isRunning(thread.seen) {
-                thread.end(at: lastLook ?? time, context)
+            // A reading may fail because the runtime writes at the same time.
+            func isOver(_ thread: PinnedThread) -> Bool {
+                !reader.isRunning(thread.seen) && !reader.isRunning(thread.seen)
+            }
+            for (id, var thread) in pinned {
+                let isOver = isOver(thread)
+                guard isOver || id == stopper else { continue }
+                thread.end(at: isOver ? lastLook ?? time : time, context)
                 pinned[id] = nil
             }
         }
@@ -293,7 +299,7 @@ private struct PinnedThread {
 
     mutating func end(at end: UInt64, _ context: WatchdogContext) {
         open.record.state = .ended
-        open.record.duration = max(end &- min(start, end), open.record.threshold)
+        open.record.duration = max(end &- min(start, end), open.record.threshold, open.record.duration)
         let cause = diagnostician.end(
             thread, start: start, end: start &+ open.record.duration, log.observations, isEndKnown: false)
         open.record.cause = judged(cause) ?? open.record.cause

@@ -143,7 +143,7 @@ final class Watchdog: Sendable {
         for request in requests { request.answer(nil) }
         let stopper = shared.withLock { $0.stopper }
         for index in supervisors.indices { supervisors[index].leave(at: now(), stoppedBy: stopper) }
-        pool.stop(at: now(), context)
+        pool.stop(at: now(), stoppedBy: stopper, context)
     }
 
     /// Follows the changes of the list of loops, and takes the requests; returns `false` if the watchdog is to end.
