@@ -156,7 +156,7 @@ public struct StallReport: Codable, Sendable, Equatable, Identifiable {
         public var file: String?
         /// The line in ``file``, from 1.
         public var line: Int?
-        /// The share of the stall's duration in which the function was the culprit, 0 to 1; `nil` if unknown.
+        /// The share of the stall's duration in which the function or a closure of it was the culprit, 0 to 1; `nil` if unknown.
         public var share: Double?
     }
 
@@ -213,7 +213,7 @@ extension StallReport {
         return cause?.summary ?? activity.map { "\($0.sentence(in: loop.mode))\(end)." }
     }
 
-    /// One sentence that says why there is no sample; `nil` if there are some.
+    /// One sentence that says why there is no sample; `nil` if no reason is recorded.
     package var noSample: String? { missingSamplesReason.map { "No sample: \($0)." } }
 
     /// One sentence that names the loop, the duration, the culprit and the function that held it up.

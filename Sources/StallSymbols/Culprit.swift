@@ -189,7 +189,7 @@ extension StallReport {
     package struct DominantStack {
         package var stack: Int
         package var blame: Blame
-        /// The share of the stall's duration that stacks with the same function to blame stand for, 0 to 1.
+        /// The share of the stall's duration that stacks with the same function to blame, or a closure of it, stand for, 0 to 1.
         package var share: Double
     }
 
@@ -214,7 +214,7 @@ extension StallReport {
                 calling[stack] = share
                 if called.contains(where: { $0.isInApp && $0.function != nil }) { own[stack] = share }
             }
-            // What libraries do in the callout does not show for which code.
+            // Libraries' frames in the callout do not show which code of the app they serve.
             if kind == .spinning, !own.isEmpty { calling = own }
             if kind != .modeStarvation, !calling.isEmpty || kind == .spinning && activity?.isModeEmpty != true {
                 shares = calling
@@ -224,15 +224,18 @@ extension StallReport {
             DominantStack(
                 stack: stack, blame: Self.blame(for: relevantFrames(ofStack: stack), images: images), share: share)
         }
-        guard let most = Self.largest(ofGroups: blamed) else { return nil }
+        guard var most = Self.largest(ofGroups: blamed) else { return nil }
+        // The time of its closures is that of the lines that call them.
+        func whole(_ function: DominantStack) -> DominantStack? {
+            Self.largest(ofGroups: blamed.compactMap { inFunction(Place(function.blame), $0) })
+        }
+        most = whole(most) ?? most
         let all = blamed.reduce(0) { $0 + $1.share }
         // What a function does itself, in its closures and in what it calls may be one half only together.
-        guard let around = Self.largest(ofGroups: blamed.map { inFunctionAroundClosure($0) }), around.share > most.share
+        guard most.share < all / 2, let around = Self.largest(ofGroups: blamed.map { inFunctionAroundClosure($0) }),
+            around.share > most.share
         else { return most }
-        if most.share < all / 2 { return around }
-        var whole = most
-        if Place(around.blame) == Place(most.blame) { whole.share = around.share }
-        return whole
+        return whole(around) ?? around
     }
 
     /// Returns the group with the largest share, of stacks in the order of theirs.
@@ -252,6 +255,17 @@ extension StallReport {
             return most
         }
         return largest(places)
+    }
+
+    /// The same stack, for which the function is to blame; `nil` if its blame is neither the function's nor of a closure in it.
+    private func inFunction(_ function: Place, _ stack: DominantStack) -> DominantStack? {
+        var stack = stack
+        while Place(stack.blame) != function {
+            let around = inFunctionAroundClosure(stack)
+            if Place(around.blame) == Place(stack.blame) { return nil }
+            stack = around
+        }
+        return stack
     }
 
     /// The same stack, for which the function is to blame that is around the blamed closure and called it.

@@ -219,14 +219,29 @@ import TestSupport
         #expect(try blamed(60) == "closure #1 in drain()")
     }
 
-    @Test func `the share of a function has those of its closures`() throws {
+    @Test func `the share of a function includes the time of its closures`() throws {
         let report = try report([
             ([frame("drain()", line: 52)], 52),
-            ([frame("closure #1 in drain()", line: 51), frame("drain()", line: 50)], 48),
+            ([frame("closure #1 in drain()", line: 51), frame("drain()", line: 50)], 20),
+            (
+                [
+                    frame("closure #1 in closure #2 in drain()", line: 55), frame("closure #2 in drain()", line: 54),
+                    frame("drain()", line: 50),
+                ], 28
+            ),
         ])
         let dominant = try #require(report.dominantStack)
         guard case .culprit(let culprit) = dominant.blame else { return #expect(Bool(false)) }
         #expect(culprit.function == "drain()" && culprit.line == 52 && abs(dominant.share - 1) < 0.001)
+    }
+
+    @Test func `the line that calls a closure has its time`() throws {
+        let report = try report([
+            ([frame("drain()", line: 52)], 23), ([frame("drain()", line: 53)], 30),
+            ([frame("closure #1 in drain()", line: 51), frame("drain()", line: 50)], 47),
+        ])
+        guard case .culprit(let culprit) = report.dominantStack?.blame else { return #expect(Bool(false)) }
+        #expect(culprit.function == "drain()" && culprit.line == 50 && report.dominantStack?.stack == 2)
     }
 
     /// A function that starts the loop has not called its timers' closures.
