@@ -333,8 +333,11 @@ extension StallReport.Cause {
     var sleeps: Int? {
         guard kind == .sleep, !polls, waitMilliseconds == nil, let each = systemCall?.askedMilliseconds, each > 0
         else { return nil }
-        let count = ((blockedMilliseconds + uncertaintyMilliseconds) / each).rounded(.down)
-        return 2...10 ~= count && voluntarySwitches >= 2 ? Int(count) : nil
+        // What the looks missed may be the rest of the last one, and no sleep more.
+        let missed = min(uncertaintyMilliseconds, each / 4)
+        let count = ((blockedMilliseconds + missed) / each).rounded(.down)
+        // The first one may have begun before the first reading.
+        return 2...10 ~= count && voluntarySwitches >= 2 && Double(voluntarySwitches + 1) >= count ? Int(count) : nil
     }
 }
 

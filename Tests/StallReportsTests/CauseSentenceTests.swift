@@ -202,7 +202,7 @@ import Testing
         #expect(
             sentence(.lock, group)
                 == "Blocked for 470 of 500 ms in dispatch_group_wait, until the last thread leaves the dispatch group: "
-                + "3 enter() or async(group:) have not ended.")
+                + "3 calls of enter() or async(group:) were still open.")
     }
 
     @Test func `both parts of a turn that ran and waited for a CPU are named`() {

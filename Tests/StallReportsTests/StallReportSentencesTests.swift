@@ -252,6 +252,27 @@ import Testing
             report.cause?.summary.hasSuffix(", \(words), called by NoteStore.save(_:), called by refresh().") == true)
     }
 
+    @Test(
+        arguments: [
+            ([450, 270, 180], " (50 % at line 114, 30 % at line 113, 20 % at line 112)"), ([600, 180, 120], ""),
+            ([450, 410, 40], " (50 % at line 114, 46 % at line 113)"),
+        ] as [([Double], String)])
+    func `lines that share the time of a function are named`(parts: [Double], words: String) throws {
+        var report = try report(cause(.cpu, onCPU: 900, blocked: 0), inner: [])
+        let (before, sample) = (report, report.samples[0])
+        report.samples = parts.enumerated().map { index, weight in
+            var frame = report.frames[0]
+            frame.line = 114 - index
+            report.frames.append(frame)
+            report.stacks.append([report.frames.count - 1, 1, 2])
+            var part = sample
+            (part.stack, part.weightMilliseconds) = (report.stacks.count - 1, weight)
+            return part
+        }
+        report.nameCause(since: before)
+        #expect(report.cause?.summary.hasSuffix(", in NoteStore.save(_:)\(words), called by refresh().") == true)
+    }
+
     @Test func `a wait until a process ends names the child`() throws {
         let inner = ["$s10Foundation7ProcessC13waitUntilExityyF"]
         var call = StallReport.SystemCall(number: 271, name: "ppoll")
@@ -457,7 +478,7 @@ import Testing
         #expect(
             try named(wait, inner: ["dispatch_group_wait"])
                 == "Blocked for 500 of 500 ms in dispatch_group_wait, until the last thread leaves the dispatch group: "
-                + "1 enter() or async(group:) has not ended.")
+                + "1 call of enter() or async(group:) was still open.")
     }
 
     @Test func `the end of iterations on other threads is no lock`() throws {
