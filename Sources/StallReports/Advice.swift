@@ -113,6 +113,16 @@ struct AdviceFacts {
         report.culprit.flatMap { frames.function(around: $0.function)?.place } ?? culprit
     }
 
+    /// What to do about a function that computes and waits; `nil` for another one.
+    var moveWhole: String? {
+        guard let culprit = report.culprit, culprit.share ?? 0 >= 0.5, let place = movable,
+            let wait = report.longestWait?.function,
+            wait == culprit.function || wait.hasSuffix(" in \(culprit.function)")
+        else { return nil }
+        return "Move \(place) off \(loop): the turn computes for \(cause.onCPUMilliseconds.whole) ms, and is blocked "
+            + "for \(cause.blockedMilliseconds.whole) ms."
+    }
+
     /// What to do about a turn of which two functions, the longest wait's and another one, shared the time.
     func runLessOften(_ function: String, at place: String? = nil) -> String? {
         guard let wait = report.longestWait, let waiting = wait.place, function != wait.function else { return nil }

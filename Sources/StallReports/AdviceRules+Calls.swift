@@ -29,8 +29,8 @@ extension AdviceRule {
         AdviceRule(id: "polling", topic: "sleep") { facts in
             guard facts.cause.kind == .sleep, let place = facts.culprit else { return nil }
             if facts.cause.polls, let whole = facts.movable, whole != place {
-                return
-                    "Take the sleep out of \(place), or move \(whole) off \(facts.loop): it delays what needs its result."
+                return "Take the sleep out of \(place), or move \(whole) off \(facts.loop). "
+                    + "If \(place) waits for something, be called when that happens (a completion, a DispatchSource)."
             }
             if facts.cause.polls {
                 return "If \(place) waits for something, be called when that happens (a completion, a DispatchSource); "

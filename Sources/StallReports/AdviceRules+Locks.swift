@@ -153,7 +153,8 @@ extension AdviceRule {
                     + "its thread computed\(time), and may have let go of the lock in between."
             }
             if let time = owner.time, time.wasAlsoBlocked {
-                return "Compute before the section \(section), and wait outside of it: with the lock held its thread "
+                return
+                    "In \(place ?? owner.thread.inWords), compute and wait without the lock: with it held, the thread "
                     + "computed for \(time.computingInWords), and was blocked for \(time.blockedMilliseconds.whole) ms. "
                     + "Where it waits, \(facts.again): \(facts.stacks)."
             }
@@ -211,8 +212,9 @@ extension AdviceRule {
         AdviceRule(id: "group", topic: "lock") { facts in
             guard facts.cause.kind == .lock, let place = facts.culprit else { return nil }
             if facts.calls(StallReport.operationWaits) {
-                return "Replace the wait in \(place) by addBarrierBlock or a completionBlock for what comes after"
-                    + "\(facts.callBack). What they do, \(facts.again): \(facts.stacks)."
+                return
+                    "Replace the wait in \(place) by addBarrierBlock or a completionBlock, which calls back"
+                    + "\(facts.callBack). What the operations do, \(facts.again): \(facts.stacks)."
             }
             guard facts.waitsForGroup else { return nil }
             let limit = facts.hasTimeLimit ? ", and by a timer for its time limit" : ""
@@ -238,7 +240,8 @@ extension AdviceRule {
                 return "Do not wait with a time limit in \(place): let the thread that signals, if there is one, "
                     + "call back\(facts.callBack), and let a timer call what comes after the limit."
             }
-            return "Do not wait in \(place): let the code that signals call back\(facts.callBack)."
+            return "Do not wait in \(place): let the code that signals call back\(facts.callBack). "
+                + "What other threads do, \(facts.again): \(facts.stacks)."
         },
         // Silent for a mutex.
         AdviceRule(id: "fileLock", topic: "lock") { facts in
@@ -249,8 +252,8 @@ extension AdviceRule {
             // One that belongs to the process never waits for the process itself.
             if facts.cause.systemCall?.peers?.contains(where: { $0.isThisProcess == true }) == true {
                 return
-                    "Another descriptor of this process holds the lock: use that one in \(place), too, and a mutex among "
-                    + "threads. Which one, \(facts.again): grep lock: /proc/\(facts.report.process.pid)/fdinfo/*."
+                    "Do not wait in \(place): try the lock (LOCK_NB, F_OFD_SETLK) again later, or share its descriptor and a mutex. "
+                    + "Which one has it, \(facts.again): grep lock: /proc/\(facts.report.process.pid)/fdinfo/*."
             }
             return "Do not wait for the file lock in \(place): "
                 + "try it (LOCK_NB, F_SETLK) and come back later, or take it on a thread of its own.\(holder)"

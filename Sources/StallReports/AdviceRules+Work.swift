@@ -60,8 +60,14 @@ extension AdviceRule {
             {
                 return both
             }
-            let pieces = facts.isInTask ? "split it with await Task.yield()" : facts.pieces
             let tree = facts.tree.map { " What costs: \($0)." } ?? ""
+            // Neither pieces nor a thread of the pool help against waits that are a stall by themselves.
+            if facts.cause.blockedMilliseconds >= facts.report.thresholdMilliseconds, !facts.cause.repeatsOtherCall,
+                let whole = facts.moveWhole
+            {
+                return whole + tree
+            }
+            let pieces = facts.isInTask ? "split it with await Task.yield()" : facts.pieces
             return "Move \(place) off \(facts.loop) (a detached task), or \(pieces).\(tree)"
         },
     ]
@@ -205,7 +211,7 @@ extension AdviceRule {
         AdviceRule(id: "ready", topic: "spinning") { facts in
             guard let descriptor = facts.report.activity?.readyDescriptor else { return nil }
             return "Read \(descriptor) to its end in the source's handler, or cancel the source at the end of the "
-                + "file. Who opens it: strace -f -k -e pipe2,socket,openat."
+                + "file. What opens it, from the program's start on: strace -f -k -e pipe2,socket,openat."
         },
         // Silent for a block that submits itself again.
         AdviceRule(id: "emptyMode", topic: "spinning") { facts in
@@ -308,13 +314,11 @@ extension AdviceRule {
             }
             // A thread that is given back helps only a task that waits for it.
             guard waits.contains(where: { [.pool, .executor].contains($0.kind) }) else {
-                let way =
-                    lock?.kind.end == nil
-                    ? "Make the wait in \(place) shorter"
-                    : "Find what should end the wait in \(place), and why that comes late"
                 let limit = lock?.hasTimeLimit == true ? "shorten its time limit" : "give it a time limit"
-                return "\(way), or \(limit): the operation goes on only after it. What other threads do, "
-                    + "\(facts.again): \(facts.stacks)."
+                return lock?.kind.end == nil
+                    ? "Make the wait in \(place) shorter, or \(limit): the operation goes on only after it."
+                    : "Find what should end the wait in \(place), and why that comes late, or \(limit). "
+                        + "What other threads do, \(facts.again): \(facts.stacks)."
             }
             return "Do not block a thread in \(place), for which the operation waits: "
                 + "await instead (a continuation, Task.sleep, an async call)."

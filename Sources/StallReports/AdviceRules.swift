@@ -62,13 +62,7 @@ extension AdviceRule {
                 return "Find what runs \(place) so often: no single wait explains it, and what calls it computes, too. "
                     + "Which parts cost: \(tree)."
             }
-            if let culprit = facts.report.culprit, culprit.function == facts.report.longestWait?.function,
-                culprit.share ?? 0 >= 0.5, let whole = facts.culprit
-            {
-                return
-                    "Move \(whole) off \(facts.loop): it computes for \(cause.onCPUMilliseconds.whole) ms, and is blocked "
-                    + "for \(cause.blockedMilliseconds.whole) ms. Which parts cost: \(tree)."
-            }
+            if let whole = facts.moveWhole { return "\(whole) Which parts cost: \(tree)." }
             return "Move the wait in \(place) off \(facts.loop). Which other parts cost: \(tree)."
         }
         return "See which parts cost: \(tree)."

@@ -158,7 +158,8 @@ extension AdviceTests {
         ),
         (
             "fileLock", Stall(kind: .lock, call: call("flock", "/db/lock", [own]), lock: lock(.file, [])),
-            "Another descriptor of this process", Stall(kind: .lock, lock: lock(.pthreadMutex, [])), "held"
+            "or share its descriptor and a mutex", Stall(kind: .lock, lock: lock(.pthreadMutex, [])),
+            "held"
         ),
         (
             "libraryLock", Stall(kind: .lock, lock: lock(.stdio, [owner(call: call("write", "pipe:[4]"))])),
