@@ -258,9 +258,9 @@ def follow_fleet(scratch):
             output = step(line, 0, folder, environment)
             queried = output if line.startswith("duckdb") else queried
     print("  left out: Grafana's dashboard, which needs Grafana and a server of your own")
-    # The build's lines come first.
+    # The build's lines come first, and may have braces of their own.
     output = step("swift run stallwatch top collected --json", 0, folder, environment)
-    top = json.loads(output[output.index("{") :])
+    top = json.loads(output[re.search(r"^\{", output, re.MULTILINE).start() :])
     has(queried, top["groups"][0]["fingerprint"], "the query's result")
     print("Fleet: queried: the costliest group is that of top", flush=True)
 
