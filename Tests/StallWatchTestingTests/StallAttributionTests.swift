@@ -184,6 +184,17 @@ import Testing
         #expect(two.contains("one of the tests that ran then (FileTests.a(), FileTests.b()), but no stack shows"))
     }
 
+    @Test(arguments: [(920.0, false), (890, true)]) func `a lack of CPU is named from a tenth on`(
+        most: Double, isNamed: Bool
+    ) throws {
+        var time = CodeTime(duration: 1_000, cause: nil, .init(hasStack: true, blocked: 0, isOfPool: false))
+        time.most = most
+        let finding = StallFinding(
+            report: try Self.report([(["load()"], 1_000)]), time: time, severity: .error,
+            budget: StallBudget(fail: .milliseconds(100)))
+        #expect(finding.sentence.contains("ms of them without a CPU") == isNamed, "\(finding.sentence)")
+    }
+
     /// A heartbeat that is sent behind what the first test has left behind begins its turn in the second test.
     @Test func `a stall that an ended test may have left behind is not charged to the next one`() throws {
         var before = Self.candidate("FileTests.a()", endedAfter: -10)
