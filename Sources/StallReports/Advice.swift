@@ -168,7 +168,7 @@ struct AdviceFacts {
     /// How another thread calls code on the loop, as a parenthesis.
     var callBack: String {
         switch report.loop.kind {
-        case .runLoop where !isOnMain: " (RunLoop.perform)"
+        case .runLoop where !isOnMain: " (CFRunLoopPerformBlock, then CFRunLoopWakeUp)"
         case .dispatchQueue: " (async on its queue)"
         case .eventLoop: " (EventLoop.execute)"
         default: isOnMain ? " (DispatchQueue.main.async)" : ""
@@ -178,7 +178,8 @@ struct AdviceFacts {
     /// How a long piece of work is split on the loop.
     var pieces: String {
         switch report.loop.kind {
-        case .runLoop where !isOnMain: "do it in pieces, each of which submits the next with RunLoop.perform"
+        case .runLoop where !isOnMain:
+            "do it in pieces, each of which submits the next (CFRunLoopPerformBlock, then CFRunLoopWakeUp)"
         case .probe where !report.loop.isOfGLib: "do one piece in each turn"
         case .eventLoop: "do it in pieces, each of which submits the next with EventLoop.execute"
         default: "do it in pieces, each of which submits the next with async"

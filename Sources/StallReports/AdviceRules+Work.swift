@@ -210,7 +210,8 @@ extension AdviceRule {
         // Silent for a mode without sources.
         AdviceRule(id: "ready", topic: "spinning") { facts in
             guard let descriptor = facts.report.activity?.readyDescriptor else { return nil }
-            return "Read \(descriptor) to its end in the source's handler, or cancel the source at the end of the "
+            return
+                "Read what there is in \(descriptor) in the source's handler, or cancel the source at the end of the "
                 + "file. What opens it, from the program's start on: strace -f -k -e pipe2,socket,openat."
         },
         // Silent for a block that submits itself again.

@@ -89,7 +89,9 @@ extension StallReport.Cause {
         where computesInCall && waitMilliseconds == nil && (kernelShare ?? 0) >= 0.5
             && onCPUMilliseconds * 4 >= blockedMilliseconds:
             return "Blocked for \(blockedMilliseconds.whole) ms and on CPU for "
-                + "\(onCPUMilliseconds.whole) of \(all) ms in \(place)\(peers(of: systemCall))."
+                + "\(onCPUMilliseconds.whole) of \(all) ms in \(place)\(peers(of: systemCall))"
+                + "\(rest(runQueueMilliseconds, "waiting for a CPU"))."
+
         case .io, .syscall:
             if names.awaitsProcess, systemCall.map({ StallReport.loopWaits.contains($0.name) }) == true {
                 return "Blocked for \(waitTime) in Process.waitUntilExit(), until that process ends"

@@ -454,7 +454,8 @@ extension AdviceTests {
             "Move load() (Store.swift:12) off the loop", Stall(kind: .cpu), "compute"
         ),
         (
-            "ready", spin(activity(descriptor: "descriptor 7, pipe:[4]")), "Read descriptor 7, pipe:[4] to its end",
+            "ready", spin(activity(descriptor: "descriptor 7, pipe:[4]")),
+            "Read what there is in descriptor 7, pipe:[4]",
             spin(activity()), "resubmit"
         ),
         (

@@ -536,6 +536,14 @@ import Testing
         #expect(report.advice?.text.contains("in pieces") == true)
     }
 
+    /// `RunLoop.perform` leaves a loop asleep.
+    @Test(arguments: [.lock, .cpu] as [StallReport.CauseKind])
+    func `a thread's run loop is woken for what comes after`(kind: StallReport.CauseKind) throws {
+        var report = try Stall(kind: kind, lock: Self.lock(.semaphore, []), loop: .runLoop).report()
+        (report.loop.label, report.loop.thread) = ("worker", .init(id: 7))
+        #expect(report.advice?.text.contains("(CFRunLoopPerformBlock, then CFRunLoopWakeUp)") == true)
+    }
+
     @Test func `the longer of two parts is moved first`() throws {
         var report = try Stall(kind: .cpuContention, onCPU: 300).report()
         report.culprit?.function = "compute()"
