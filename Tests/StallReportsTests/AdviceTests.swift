@@ -151,6 +151,9 @@ import Testing
         report.cause?.voluntarySwitches = 6
         #expect(report.cause?.sentence.hasPrefix("Slept about 6 times, for 361 of 363 ms") == true)
         #expect(report.advice?.text.hasPrefix("Take the sleep out of load() (Store.swift:12)") == true)
+        report.cause?.voluntarySwitches = 1
+        #expect(report.cause?.sentence.hasPrefix("Slept for 361") == true)
+        report.cause?.voluntarySwitches = 6
         report.cause?.blockedMilliseconds = 179.6
         report.cause?.uncertaintyMilliseconds = 200
         #expect(
