@@ -117,7 +117,9 @@ struct AdviceFacts {
     var moveWhole: String? {
         guard let culprit = report.culprit, culprit.share ?? 0 >= 0.5, let place = movable,
             let wait = report.longestWait?.function,
-            wait == culprit.function || wait.hasSuffix(" in \(culprit.function)")
+            [wait, report.longestRun?.function ?? wait].allSatisfy({
+                $0 == culprit.function || $0.hasSuffix(" in \(culprit.function)")
+            })
         else { return nil }
         return "Move \(place) off \(loop): the turn computes for \(cause.onCPUMilliseconds.whole) ms, and is blocked "
             + "for \(cause.blockedMilliseconds.whole) ms."

@@ -250,13 +250,16 @@ extension AdviceRule {
             }
             let holder = facts.cause.systemCall?.peers == nil ? " Who holds it, \(facts.again): lslocks." : ""
             // One that belongs to the process never waits for the process itself.
-            if facts.cause.systemCall?.peers?.contains(where: { $0.isThisProcess == true }) == true {
+            let isOwn = facts.cause.systemCall?.peers?.contains { $0.isThisProcess == true } == true
+            // The locks of flock(2) and those of fcntl(2) do not see each other.
+            let flag = facts.cause.systemCall?.name == "flock" ? "LOCK_NB" : isOwn ? "F_OFD_SETLK" : "F_SETLK"
+            if isOwn {
                 return
-                    "Do not wait in \(place): try the lock (LOCK_NB, F_OFD_SETLK) again later, or share its descriptor and a mutex. "
-                    + "Which one has it, \(facts.again): grep lock: /proc/\(facts.report.process.pid)/fdinfo/*."
+                    "Do not wait in \(place): try the lock (\(flag)) and come back later, or let go of it sooner where this "
+                    + "process has it. Where, \(facts.again): grep lock: /proc/\(facts.report.process.pid)/fdinfo/*."
             }
             return "Do not wait for the file lock in \(place): "
-                + "try it (LOCK_NB, F_SETLK) and come back later, or take it on a thread of its own.\(holder)"
+                + "try it (\(flag)) and come back later, or take it on a thread of its own.\(holder)"
         },
         // Silent for a write to the same pipe without the stream's lock.
         AdviceRule(id: "libraryLock", topic: "lock") { facts in

@@ -55,7 +55,8 @@ extension AdviceRule {
             let both = others.lazy.compactMap { function, place in
                 function.flatMap { facts.runLessOften($0, at: place) }
             }
-            if isRepeated, let both = both.first {
+            let isShared = run != nil && facts.moveWhole == nil && cause.voluntarySwitches > 10
+            if isRepeated || isShared, let both = both.first {
                 return "\(both) Which parts cost: \(tree)."
             }
             if isRepeated {

@@ -158,7 +158,8 @@ extension AdviceTests {
         ),
         (
             "fileLock", Stall(kind: .lock, call: call("flock", "/db/lock", [own]), lock: lock(.file, [])),
-            "or share its descriptor and a mutex", Stall(kind: .lock, lock: lock(.pthreadMutex, [])),
+            "try the lock (LOCK_NB) and come back later, or let go of it sooner",
+            Stall(kind: .lock, lock: lock(.pthreadMutex, [])),
             "held"
         ),
         (

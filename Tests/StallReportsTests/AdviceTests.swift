@@ -537,6 +537,11 @@ import Testing
         #expect(report.advice?.text.hasPrefix(whole) == true)
         report.thresholdMilliseconds = 431
         #expect(report.advice?.text.contains("in pieces") == true)
+        report.thresholdMilliseconds = 430
+        var other = report.samples[0]
+        (other.stack, other.threadState) = (1, .running)
+        report.samples.append(other)
+        #expect(report.advice?.text.contains("in pieces") == true, "another function computes")
     }
 
     /// `RunLoop.perform` leaves a loop asleep.
