@@ -157,7 +157,8 @@ extension WatchedLoop {
         /// The watchdog looks at the loop twice per threshold, and sends it a task if it has work. The loop stalls if the
         /// task has not run within the threshold. A report's duration counts from the time that the task was sent. The
         /// stall may be older by up to `startUncertaintyMilliseconds`. Watching ends when the loop shuts
-        /// down. Each heartbeat costs the loop one empty task.
+        /// down. Each heartbeat costs the loop one empty task. A thread of the monitor calls `execute` of a loop that
+        /// is not SwiftNIO's own.
         ///
         /// - Parameters:
         ///   - loop: The event loop.

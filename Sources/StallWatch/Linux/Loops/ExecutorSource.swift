@@ -41,13 +41,18 @@ private final class SerialRelay: TaskExecutor {
     func enqueue(_ job: consuming ExecutorJob) { executor.enqueue(job) }
 }
 
-/// A thread that submits heartbeats to a program's executor: `enqueue` may wait for a lock that the stalled thread has.
+/// A thread that submits heartbeats to a program's executor or event loop: `enqueue` and `execute` may wait for a lock
+/// that the stalled thread has.
 final class SubmittingThread: Sendable {
     private let jobs = Mailbox<@Sendable () -> Void>()
     private let worker = Worker(name: "stallwatch-exec")
     private let isStarted = Atomic<Bool>(false)
     /// The thread's id; 0 until it runs.
     private let thread = Atomic<Int32>(0)
+    private let whenEnded: @Sendable () -> Void
+
+    /// Creates a thread that begins with the first job; then `whenEnded` runs on it after the last one.
+    init(whenEnded: @escaping @Sendable () -> Void = {}) { self.whenEnded = whenEnded }
 
     var isCurrent: Bool { thread.load(ordering: .relaxed) == clinux_gettid() }
 
@@ -74,6 +79,7 @@ final class SubmittingThread: Sendable {
     private func run() {
         thread.store(clinux_gettid(), ordering: .relaxed)
         while let job = jobs.next(), !jobs.isClosed { job() }
+        whenEnded()
     }
 }
 

@@ -280,14 +280,25 @@ extension LoopSource where Self == HeartbeatSource {
 
 #if NIO
     extension LoopSource where Self == HeartbeatSource {
+        /// Returns a source for an event loop.
+        ///
+        /// One of SwiftNIO's own takes a task at once, but the `execute` of a program's may wait for what a stalled
+        /// thread has: all calls of such a loop are on a thread of their own.
         static func eventLoop(_ loop: any EventLoop) -> HeartbeatSource {
             let end = EventLoopEnd()
-            // Scheduling fails only if the loop has already shut down; sending it a task would then be an error.
-            let callback = try? loop.scheduleCallback(at: .distantFuture, handler: end)
+            let thread = SubmittingThread { end.cancel() }
+            let isOfSwiftNIO = String(reflecting: type(of: loop)) == "NIOPosix.SelectableEventLoop"
+            if isOfSwiftNIO { end.watch(loop) }
             return HeartbeatSource(
-                kind: .eventLoop, idle: EventLoopIdleCheck(), unless: { callback == nil || end.hasCome },
-                whenRemoved: { callback?.cancel() }
-            ) { loop.execute($0) }
+                kind: .eventLoop, idle: EventLoopIdleCheck(), unless: { end.hasCome },
+                whenRemoved: { if isOfSwiftNIO { end.cancel() } else { thread.end() } }
+            ) { item in
+                if isOfSwiftNIO { return loop.execute(item) }
+                thread.submit {
+                    end.watch(loop)
+                    if !end.hasCome { loop.execute(item) }
+                }
+            }
         }
     }
 
@@ -295,8 +306,22 @@ extension LoopSource where Self == HeartbeatSource {
     /// and a task sent to a closed loop may end the process (`SelectableEventLoop._schedule0`).
     private final class EventLoopEnd: NIOScheduledCallbackHandler, Sendable {
         private let flag = Atomic<Bool>(false)
+        // A mutex for the compiler: one thread begins the watch, and ends it.
+        private let callback = Mutex<NIOScheduledCallback?>(nil)
 
         var hasCome: Bool { flag.load(ordering: .acquiring) }
+
+        /// Begins to watch, unless that has begun.
+        func watch(_ loop: any EventLoop) {
+            guard !hasCome, callback.withLock({ $0 == nil }) else { return }
+            guard let begun = try? loop.scheduleCallback(at: .distantFuture, handler: self) else {
+                // Only a loop that has already shut down refuses it.
+                return flag.store(true, ordering: .releasing)
+            }
+            callback.withLock { $0 = begun }
+        }
+
+        func cancel() { callback.withLock { $0.take() }?.cancel() }
 
         /// Never called: the callback is due in 292 years.
         func handleScheduledCallback(eventLoop: some EventLoop) {}

@@ -1,6 +1,7 @@
 import TestSupport
 
 #if NIO
+    import Dispatch
     import Glibc
     import LinuxSupport
     import NIOCore
@@ -94,6 +95,67 @@ import TestSupport
             #expect(source.beat(recorder, threshold: 100, at: 2_000) == nil)
             #expect(recorder.snapshot().began == nil)
             source.remove()
+        }
+
+        /// An event loop of a program's own: `execute` holds other threads than the test's until ``gate`` is posted.
+        private final class OwnLoop: EventLoop {
+            let callers = Collected<Int32>()
+            let gate = Semaphore()
+            private let loop: any EventLoop
+            private let test: Int32
+
+            init(_ loop: any EventLoop, test: Int32) { (self.loop, self.test) = (loop, test) }
+
+            var inEventLoop: Bool { loop.inEventLoop }
+
+            private func note() { callers.add(ownThread() ?? 0) }
+
+            func execute(_ task: @escaping @Sendable () -> Void) {
+                note()
+                if ownThread() != test { gate.wait() }
+                loop.execute(task)
+            }
+
+            func scheduleTask<T>(deadline: NIODeadline, _ task: @escaping @Sendable () throws -> T) -> Scheduled<T> {
+                note()
+                return loop.scheduleTask(deadline: deadline, task)
+            }
+
+            func scheduleTask<T>(in time: TimeAmount, _ task: @escaping @Sendable () throws -> T) -> Scheduled<T> {
+                loop.scheduleTask(in: time, task)
+            }
+
+            /// The end of the group cancels it.
+            func cancelScheduledCallback(_ scheduledCallback: NIOScheduledCallback) { note() }
+
+            func shutdownGracefully(queue: DispatchQueue, _ callback: @escaping @Sendable ((any Error)?) -> Void) {
+                loop.shutdownGracefully(queue: queue, callback)
+            }
+        }
+
+        /// It may hold its caller.
+        @Test func `a program's own event loop is called on a thread of its own`() async throws {
+            try await withGroup { group in
+                let own = try #require(ownThread())
+                let loop = OwnLoop(group.next(), test: own)
+                let source: HeartbeatSource = .eventLoop(loop)
+                _ = source.beat(recorder, threshold: 100, at: 1_000)
+                // The callback that tells the loop's end, and the heartbeat.
+                try #require(eventually { loop.callers.all.count == 2 })
+                try #require(!loop.callers.all.contains(own))
+                #expect(!source.isKnownToRun)
+                loop.gate.post()
+                let isLate = eventually {
+                    _ = source.beat(recorder, threshold: 100, at: monotonicNow())
+                    return recorder.snapshot().began != nil
+                }
+                #expect(isLate, "what holds it is late")
+                #expect(eventually { loop.callers.all.count == 3 })
+                source.remove()
+                loop.gate.post()
+                #expect(eventually { loop.callers.all.count == 4 }, "the callback is cancelled")
+                #expect(Set(loop.callers.all).count == 1)
+            }
         }
 
         @Test func everyLoopOfAGroupIsWatched() async throws {
