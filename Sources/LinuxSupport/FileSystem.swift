@@ -4,7 +4,6 @@
 internal import CLinux
 internal import CoreFoundation
 import Glibc
-import Synchronization
 
 /// Returns the absolute form of a path, without following links; `nil` with errno if the current directory is unknown.
 package func absolutePath(_ path: String) -> String? {
@@ -160,7 +159,8 @@ package func hasFileCapabilities(_ path: String) -> Bool { clinux_has_file_capab
 /// An open file that can be read repeatedly from its start.
 package final class OpenFile: Sendable {
     private struct Known: Sendable { weak var file: OpenFile? }
-    private static let known = Mutex<[String: Known]>([:])
+    /// Of a child of fork(2) these would be its parent's files in /proc.
+    private static let known = ProcessMutex<[String: Known]>([:])
 
     /// Returns the open file at a path, which all who ask for it have together as long as it can be read.
     package static func shared(_ path: String) -> OpenFile? {

@@ -15,25 +15,16 @@ package final class WorkerThread: @unchecked Sendable {
     private let ended = Semaphore()
     /// What is known of all of them in a process.
     private struct Own {
-        let process = clinux_process_number()
         /// When this was first asked for, in monotonic nanoseconds.
         let since = monotonicNow()
         var running: Set<Int32> = []
         /// The time on a CPU, in nanoseconds, and the waits of those that have ended.
         var (nanoseconds, waits) = (UInt64(0), UInt64(0))
     }
-    private static let own = Mutex(Own())
-
-    private static func withOwn<Result: Sendable>(_ body: (inout Own) -> Result) -> Result {
-        own.withLock { own in
-            // A child has none of its parent's threads (fork(2)).
-            if own.process != clinux_process_number() { own = Own() }
-            return body(&own)
-        }
-    }
+    private static let own = ProcessMutex(Own())
 
     /// The kernel ids of the monitors' own threads; a name would not tell them from unnamed threads of the program.
-    package static var ids: Set<Int32> { withOwn { $0.running } }
+    package static var ids: Set<Int32> { own.withLock { $0.running } }
 
     /// Whether an instruction is of the function that is outermost on each such thread's stack, also before ``ids`` has it and
     /// after that.
@@ -43,7 +34,7 @@ package final class WorkerThread: @unchecked Sendable {
     /// began, and the number of their waits.
     package static var use: (nanoseconds: UInt64, waits: UInt64, since: UInt64) {
         // One that ends meanwhile is not counted this time.
-        let (running, ended) = withOwn { ($0.running, ($0.nanoseconds, $0.waits, $0.since)) }
+        let (running, ended) = own.withLock { ($0.running, ($0.nanoseconds, $0.waits, $0.since)) }
         return running.map(use(of:)).reduce(ended) { ($0.0 &+ $1.0, $0.1 &+ $1.1, $0.2) }
     }
 
@@ -57,8 +48,8 @@ package final class WorkerThread: @unchecked Sendable {
     /// Counts the calling thread as a monitor's own while `body` runs.
     package static func asOwnThread<Result, Failure>(_ body: () throws(Failure) -> Result) throws(Failure) -> Result {
         let id = clinux_gettid()
-        let isNew = withOwn { $0.running.insert(id).inserted }
-        defer { if isNew { withOwn { _ = $0.running.remove(id) } } }
+        let isNew = own.withLock { $0.running.insert(id).inserted }
+        defer { if isNew { own.withLock { _ = $0.running.remove(id) } } }
         return try body()
     }
 
@@ -81,7 +72,7 @@ package final class WorkerThread: @unchecked Sendable {
                 body()
                 // At once: nothing may take it for a thread of the program, or count it twice.
                 let (id, used) = (callingThread, Self.use(of: callingThread))
-                Self.withOwn { own in
+                Self.own.withLock { own in
                     own.running.remove(id)
                     (own.nanoseconds, own.waits) = (own.nanoseconds &+ used.0, own.waits &+ used.1)
                 }
@@ -253,11 +244,11 @@ package final class JobThread: Sendable {
 
     private struct State {
         var jobs: [@Sendable () -> Void] = []
-        /// The process in which the thread runs, 0 for none: a child of fork(2) has no such thread.
-        var process: UInt32 = 0
+        var isRunning = false
     }
     private let name: String
-    private let state = Mutex(State())
+    /// A child of fork(2) has no such thread, and none of its parent's jobs.
+    private let state = ProcessMutex(State())
 
     package init(name: String) { self.name = name }
 
@@ -265,13 +256,11 @@ package final class JobThread: Sendable {
     @discardableResult
     package func add(_ job: @escaping @Sendable () -> Void) -> Bool {
         let begins = state.withLock { state in
-            let process = clinux_process_number()
-            defer { state.process = process }
             state.jobs.append(job)
-            return state.process != process
+            return !exchange(&state.isRunning, with: true)
         }
         guard begins else { return true }
-        // Not under the lock, which a child that is forked meanwhile would find locked for good.
+        // Not under the lock, for which the thread would wait.
         if let thread = try? WorkerThread(name: name, body: run) {
             thread.detach()
             return true
@@ -286,7 +275,7 @@ package final class JobThread: Sendable {
 
     private func next() -> (@Sendable () -> Void)? {
         state.withLock { state in
-            if state.jobs.isEmpty { state.process = 0 }
+            if state.jobs.isEmpty { state.isRunning = false }
             return state.jobs.isEmpty ? nil : state.jobs.removeFirst()
         }
     }
@@ -294,10 +283,13 @@ package final class JobThread: Sendable {
 
 /// A value that takes long to find out: found once a process, on a ``JobThread``; until then there is none.
 package final class Prepared<Value: Sendable>: Sendable {
-    /// The process in which it was begun, 0 for none: a child of fork(2) has no thread that finds the value.
-    private let state = Mutex((process: UInt32(0), value: Value?.none))
+    private struct State {
+        var hasBegun = false
+        var value: Value?
+    }
+    /// A child of fork(2) has no thread that finds the value.
+    private let state: ProcessMutex<State>
     private let thread: JobThread
-    private let process: @Sendable () -> UInt32
     private let find: @Sendable () -> Value
 
     package convenience init(on thread: JobThread = .memory, _ find: @escaping @Sendable () -> Value) {
@@ -305,23 +297,18 @@ package final class Prepared<Value: Sendable>: Sendable {
     }
 
     init(on thread: JobThread, in process: @escaping @Sendable () -> UInt32, _ find: @escaping @Sendable () -> Value) {
-        (self.thread, self.process, self.find) = (thread, process, find)
+        (self.thread, self.find) = (thread, find)
+        state = ProcessMutex(in: process) { State() }
     }
 
     /// Begins to find the value, unless that has begun; never waits.
     package func begin() {
-        let current = self.process()
-        let mayBegin = state.withLock { state in
-            guard state.value == nil, state.process != current else { return false }
-            state.process = current
-            return true
-        }
-        guard mayBegin else { return }
+        guard state.withLock({ !exchange(&$0.hasBegun, with: true) }) else { return }
         let begins = thread.add { [self] in
             let value = find()
             state.withLock { $0.value = value }
         }
-        if !begins { state.withLock { $0.process = 0 } }
+        if !begins { state.withLock { $0.hasBegun = false } }
     }
 
     package var value: Value? { state.withLock { $0.value } }

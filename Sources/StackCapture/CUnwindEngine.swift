@@ -2,7 +2,6 @@ internal import CUnwind
 import Glibc
 package import LinuxSupport
 package import StallReports
-import Synchronization
 
 /// Not thread-safe: only the watchdog uses it.
 package final class CUnwindEngine: CaptureEngine {
@@ -204,7 +203,12 @@ package final class CUnwindEngine: CaptureEngine {
         }
     }
 
-    private static let allHolds = Mutex((process: getpid(), count: 0, sum: UInt64(0), longest: UInt64(0)))
+    private struct Holds {
+        var count = 0
+        var sum: UInt64 = 0
+        var longest: UInt64 = 0
+    }
+    private static let allHolds = ProcessMutex(Holds())
 
     /// How often captures that were answered in time have kept a thread of this process from running, for how long in all and
     /// at most, in nanoseconds.
@@ -213,10 +217,8 @@ package final class CUnwindEngine: CaptureEngine {
     @discardableResult
     private static func count(_ hold: UInt64) -> (count: Int, sum: UInt64, longest: UInt64) {
         allHolds.withLock { all in
-            // Those before a fork were the parent's.
-            if all.process != getpid() { all = (getpid(), 0, 0, 0) }
             // A thread that was only read was not held.
-            if hold > 0 { all = (all.process, all.count + 1, all.sum &+ hold, max(all.longest, hold)) }
+            if hold > 0 { all = Holds(count: all.count + 1, sum: all.sum &+ hold, longest: max(all.longest, hold)) }
             return (all.count, all.sum, all.longest)
         }
     }

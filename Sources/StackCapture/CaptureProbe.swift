@@ -1,7 +1,6 @@
 internal import CUnwind
 import LinuxSupport
 package import StallReports
-import Synchronization
 
 /// Tries every capture method on a thread of its own; a stop that only comes late, as on a busy machine, works.
 package enum CaptureProbe {
@@ -11,7 +10,7 @@ package enum CaptureProbe {
 
     /// What was tried, until it is whole: a thread or a descriptor that is refused now may be there at the next call.
     final class Known: Sendable {
-        private let whole = Mutex<Outcomes?>(nil)
+        private let whole = ProcessMutex<Outcomes?>(nil)
 
         func outcomes(_ attempt: () -> (outcomes: Outcomes, isWhole: Bool)) -> Outcomes {
             whole.withLock { whole in

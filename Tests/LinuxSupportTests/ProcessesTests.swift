@@ -30,6 +30,54 @@ nonisolated(unsafe) private var numberOfParent: UInt32 = 0
     }
 }
 
+private let inheritedJobs = JobThread(name: "jobs")
+private let inheritedLock = ProcessMutex(1)
+/// The process in which the second job of the parent ran; 0 before.
+private let processOfJob = Atomic<UInt32>(0)
+
+@Suite struct ForkedStateTests {
+    /// The file system for which a job of the parent waits may answer in the child.
+    @Test func `a child runs its own jobs, and none of its parent's`() {
+        let (hasBegun, mayGoOn) = (Semaphore(), Semaphore())
+        inheritedJobs.add {
+            hasBegun.post()
+            mayGoOn.wait()
+        }
+        inheritedJobs.add { processOfJob.store(clinux_process_number(), ordering: .relaxed) }
+        hasBegun.wait()
+        let status = cunwind_test_fork {
+            let hasRun = Semaphore()
+            inheritedJobs.add { hasRun.post() }
+            hasRun.wait()
+            _exit(processOfJob.load(ordering: .relaxed) == 0 ? 7 : 8)
+        }
+        mayGoOn.post()
+        #expect(status == 7)
+        #expect(eventually { processOfJob.load(ordering: .relaxed) == clinux_process_number() })
+    }
+
+    @Test func `a lock that is held at a fork is free in the child`() {
+        let status = inheritedLock.withLock { value in
+            value = 2
+            return cunwind_test_fork { _exit(inheritedLock.withLock { $0 } == 1 ? 7 : 8) }
+        }
+        #expect(status == 7)
+        #expect(inheritedLock.withLock { $0 } == 2)
+    }
+
+    @Test func `each process has a value of its own`() {
+        let process = Atomic<UInt32>(1)
+        let values = Atomic<Int>(0)
+        let mutex = ProcessMutex(in: { process.load(ordering: .relaxed) }) {
+            values.add(1, ordering: .relaxed).newValue * 10
+        }
+        mutex.withLock { $0 += 1 }
+        #expect(mutex.withLock { $0 } == 11)
+        process.store(2, ordering: .relaxed)
+        #expect(mutex.withLock { $0 } == 20)
+    }
+}
+
 @Suite struct ProcessPauseTests {
     @Test(
         arguments: [

@@ -4,7 +4,6 @@ import Glibc
 import LinuxSupport
 import StackCapture
 import StallSymbols
-import Synchronization
 
 /// The names of the functions through which a CFRunLoop calls out, for a CoreFoundation without `.symtab`.
 ///
@@ -17,7 +16,7 @@ struct CalloutNames: Sendable {
     var mainQueueFunction: Range<UInt64> = 0..<0
 
     static var learned: CalloutNames { state.withLock { $0 } }
-    private static let state = Mutex(CalloutNames())
+    private static let state = ProcessMutex(CalloutNames())
 
     private static let mainQueue = "__CFRUNLOOP_IS_SERVICING_THE_MAIN_DISPATCH_QUEUE__"
     private static let observer = "__CFRUNLOOP_IS_CALLING_OUT_TO_AN_OBSERVER_CALLBACK_FUNCTION__"

@@ -1,7 +1,6 @@
 import Dispatch
 import LinuxSupport
 import StackCapture
-import Synchronization
 
 /// Where a dispatch queue keeps the items that wait, and an item the next one: blocks, tasks, and sources with an event.
 ///
@@ -21,7 +20,7 @@ struct QueueItems: Equatable, Sendable {
     private static let mainLabel = "com.apple.main-thread"
 
     static var learned: QueueItems? { state.withLock { $0 } }
-    private static let state = Mutex<QueueItems?>(nil)
+    private static let state = ProcessMutex<QueueItems?>(nil)
     private static let mainQueue = GuardedMemory().dispatchObject(of: DispatchQueue.main).flatMap {
         DispatchLayout.label(of: $0, GuardedMemory()) == mainLabel ? $0 : nil
     }

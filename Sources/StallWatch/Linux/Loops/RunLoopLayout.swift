@@ -37,7 +37,7 @@ struct RunLoopLayout: Equatable, Sendable {
     private static let longestInterval = 1e9
 
     static var learned: RunLoopLayout? { state.withLock { $0 } }
-    private static let state = Mutex<RunLoopLayout?>(nil)
+    private static let state = ProcessMutex<RunLoopLayout?>(nil)
 
     /// Returns the timers of the mode in which a loop runs that are due, except those whose callout goes on; empty if it does
     /// not run, `nil` if the loop changes its timers meanwhile.

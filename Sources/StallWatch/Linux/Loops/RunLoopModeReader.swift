@@ -59,7 +59,7 @@ final class RunLoopModeReader: @unchecked Sendable {
     /// The largest number of descriptors of the process that are searched for timers.
     private static let maximumDescriptors = 1_024
     /// Since the first watch of a run loop.
-    private static let lead = Mutex(ClockLead())
+    private static let lead = ProcessMutex(ClockLead())
 
     init(_ runLoop: CFRunLoop) {
         self.runLoop = runLoop

@@ -1,5 +1,5 @@
+import LinuxSupport
 import StallReports
-import Synchronization
 
 /// Writes a stall's file from the threshold on, and keeps the directory within its quota.
 final class DirectorySink: Sink {
@@ -113,7 +113,7 @@ final class DirectorySink: Sink {
 
 /// The ids of reports that this process's monitors are writing; their files must not be removed or recovered.
 enum OpenReports {
-    private static let ids = Mutex<Set<String>>([])
+    private static let ids = ProcessMutex<Set<String>>([])
 
     static func insert(_ id: String) { ids.withLock { _ = $0.insert(id) } }
     static func remove(_ id: String) { ids.withLock { _ = $0.remove(id) } }
