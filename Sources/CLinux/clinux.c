@@ -26,6 +26,11 @@ pid_t clinux_gettid(void) { return gettid(); }
 
 uint32_t clinux_process_number(void) { return process_number(); }
 
+bool clinux_is_forked_from(uint32_t number) {
+  if (!process_page || (number & MADE_OF_ID) != 0) return process_number() != number;
+  return (uint32_t)__atomic_load_n(process_page, __ATOMIC_ACQUIRE) != number;
+}
+
 uint64_t clinux_kernel_clock(void) {
   struct timespec now;
   if (syscall(SYS_clock_gettime, CLOCK_MONOTONIC, &now) != 0) return 0;

@@ -37,6 +37,10 @@ pid_t clinux_gettid(void);
 /// namespace of its own. Async-signal-safe: yes.
 uint32_t clinux_process_number(void);
 
+/// Whether this process was forked from the one with that number, or is another one; as a rule without a system call.
+/// Async-signal-safe: yes.
+bool clinux_is_forked_from(uint32_t number);
+
 /// The nanoseconds of CLOCK_MONOTONIC by the system call itself, to compare clock_gettime(3) with, which a library or a
 /// sandbox may replace; 0 if the system refuses it. Async-signal-safe: yes.
 uint64_t clinux_kernel_clock(void);

@@ -3,6 +3,9 @@ import StallReports
 
 /// What a monitor does behind its interface: watching on Linux, and nothing elsewhere or with `STALLWATCH=off`.
 protocol MonitorEngine: Sendable {
+    /// Whether this is a child of fork(2) of the process that has started the engine; takes no lock.
+    var isInherited: Bool { get }
+
     func watch(
         _ loop: WatchedLoop, threshold: Duration, isServed: Bool
     ) throws(StallWatchError) -> any EngineLoop
@@ -27,6 +30,10 @@ protocol MonitorEngine: Sendable {
     func settle(_ labels: Set<String>, until deadline: UInt64) -> Bool
 }
 
+extension MonitorEngine {
+    var isInherited: Bool { false }
+}
+
 protocol EngineLoop: Sendable {
     func setThreshold(_ threshold: Duration)
     var statistics: LoopStatistics { get }
@@ -40,18 +47,23 @@ final class IdleEngine: MonitorEngine, @unchecked Sendable {
     private enum Phase { case made, started, stopped }
 
     private let lock = NSLock()
-    private var phase = Phase.made
+    private var phase: Phase
+    private let isOfParent: Bool
     private let streams = ReportStreams()
     private let health: HealthState
     private let started: @Sendable () throws(StallWatchError) -> Void
     private let stopped: @Sendable () -> Void
 
-    /// Creates an engine that says that its health is `health`, and calls the closures when it starts and stops.
+    /// Creates an engine that says that its health is `health`, and calls the closures when it starts and stops; or one
+    /// in place of an engine that the process's parent has started.
     init(
-        health: HealthState = .stopped, started: @escaping @Sendable () throws(StallWatchError) -> Void,
+        health: HealthState = .stopped, isOfParent: Bool = false,
+        started: @escaping @Sendable () throws(StallWatchError) -> Void,
         stopped: @escaping @Sendable () -> Void = {}
     ) {
         self.health = health
+        self.isOfParent = isOfParent
+        phase = isOfParent ? .started : .made
         self.started = started
         self.stopped = stopped
     }
@@ -107,6 +119,9 @@ final class IdleEngine: MonitorEngine, @unchecked Sendable {
     }
 
     func prove() -> MonitorProof {
+        if isOfParent {
+            return MonitorProof(obstacle: "this process was forked from the monitor's: make a monitor of its own")
+        }
         let reason = health == .off ? "is off: unset STALLWATCH" : "watches nothing on this platform"
         return MonitorProof(obstacle: "the monitor \(reason)")
     }

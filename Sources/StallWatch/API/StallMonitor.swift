@@ -24,7 +24,8 @@
 /// after all loops have waited, and when a stall ends. All other work runs on threads that belong to the monitor.
 ///
 /// A monitor is used once: create it, start it, stop it. While it runs it keeps itself, until ``stop()``: the program
-/// needs no reference to it. All of its methods may be called on any thread.
+/// needs no reference to it. All of its methods may be called on any thread. In a child of fork(2), a monitor that the
+/// parent has started does nothing, and has no numbers: create one there.
 ///
 /// The environment can change a monitor without a new release of the program. With `STALLWATCH=off` it watches nothing and
 /// writes no report; supervisors are still told that the program is ready and alive. `STALLWATCH_THRESHOLD`, such as
@@ -45,7 +46,13 @@ public final class StallMonitor: Sendable {
     }
     /// The configuration of the monitor, with what the environment changes about it.
     public let configuration: Configuration
-    let engine: any MonitorEngine
+    private let ownEngine: any MonitorEngine
+    /// In a child of fork(2) of the process that has started the monitor, an engine that does nothing: a thread that
+    /// the child does not have may hold each lock of its own.
+    var engine: any MonitorEngine {
+        if ownEngine.isInherited { return IdleEngine(isOfParent: true) {} }
+        return ownEngine
+    }
 
     /// Creates a monitor that does not watch any loop yet.
     ///
@@ -68,7 +75,7 @@ public final class StallMonitor: Sendable {
 
     init(_ configuration: Configuration, engine: any MonitorEngine) {
         self.configuration = configuration
-        self.engine = engine
+        ownEngine = engine
     }
 
     /// Adds a loop to watch, from its next turn on.

@@ -32,9 +32,6 @@ extension LiveEngine {
     func prove() -> MonitorProof {
         let began = monotonicNow()
         if let obstacle = obstacle(since: began) { return obstacle }
-        guard startedBy.load(ordering: .relaxed) == clinux_process_number() else {
-            return MonitorProof(obstacle: "this process was forked from the monitor's: make a monitor of its own")
-        }
         guard hasDescriptors(for: Self.descriptors) else {
             return MonitorProof(obstacle: "there are few free descriptors: raise the limit on open files (ulimit -n)")
         }

@@ -64,8 +64,12 @@ final class LiveEngine: MonitorEngine {
     /// Tells supervisors; `nil` if the configuration names none.
     private let healthReporter: HealthReporter?
     private let control = Mutex<ControlService?>(nil)
-    /// The number of the process that has started the monitor; 0 for none.
-    let startedBy = Atomic<UInt32>(0)
+    /// The number of the process that has started the monitor, or begins to; 0 for none.
+    private let startedBy = Atomic<UInt32>(0)
+    var isInherited: Bool {
+        let process = startedBy.load(ordering: .relaxed)
+        return process != 0 && clinux_is_forked_from(process)
+    }
     let latestStalls = LatestStalls()
     /// One of its own for lists of tasks, so that no report waits for them.
     let taskRedaction: Redaction?
@@ -179,6 +183,8 @@ final class LiveEngine: MonitorEngine {
     }
 
     func start() throws(StallWatchError) {
+        // Before the first lock: a child that is forked meanwhile has it held for good.
+        startedBy.store(clinux_process_number(), ordering: .relaxed)
         try state.withLock { state throws(StallWatchError) in
             switch state.phase {
             case .running: throw .startedTwice
@@ -200,7 +206,6 @@ final class LiveEngine: MonitorEngine {
                 state.removeSources()
                 throw error
             }
-            startedBy.store(clinux_process_number(), ordering: .relaxed)
             state.started = monotonicNow()
             operations.registry.open()
         }

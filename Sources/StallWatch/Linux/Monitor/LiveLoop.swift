@@ -57,7 +57,10 @@ struct LiveLoop: EngineLoop {
         for monitor in entry.monitors { monitor.setThreshold(nanoseconds(threshold)) }
     }
 
-    var statistics: LoopStatistics { engine.statistics(of: entry) }
+    // In a child of fork(2), a thread that it does not have may hold the locks.
+    var statistics: LoopStatistics {
+        engine.isInherited ? LoopStatistics(label: entry.label) : engine.statistics(of: entry)
+    }
 
-    func stop() { engine.unwatch(entry) }
+    func stop() { if !engine.isInherited { engine.unwatch(entry) } }
 }

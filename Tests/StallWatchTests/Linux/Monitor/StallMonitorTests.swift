@@ -1,5 +1,8 @@
+import CUnwindTestSupport
 import Dispatch
 import Foundation
+import Glibc
+import Synchronization
 import TestSupport
 import Testing
 
@@ -7,6 +10,9 @@ import Testing
 @testable import StackCapture
 @testable import StallReports
 @testable import StallWatch
+
+/// `nonisolated(unsafe)`: it is set before the child begins, and after its end.
+nonisolated(unsafe) private var inherited: (monitor: StallMonitor, loop: LoopWatch)?
 
 /// The life of a monitor.
 ///
@@ -57,6 +63,35 @@ import Testing
         let off = try StallMonitor(
             .init(outputs: []), environment: MonitorEnvironment(["STALLWATCH": "off"], isSecure: false))
         #expect(off.prove().summary == "the monitor is off: unset STALLWATCH")
+    }
+
+    /// A thread that the child does not have may hold the locks.
+    @Test func `in a child its parent's monitor does nothing and takes no lock`() throws {
+        let off = IdleEngine(isOfParent: true) {}
+        #expect(off.prove().summary == "this process was forked from the monitor's: make a monitor of its own")
+        #expect(off.checkHealth().state == .stopped)
+        let monitor = try makeMonitor()
+        let loop = try monitor.watch(.runLoop(.main, label: "main"))
+        try monitor.start()
+        inherited = (monitor, loop)
+        defer { inherited = nil }
+        let status = try #require(monitor.engine as? LiveEngine).state.withLock { _ in
+            cunwind_test_fork {
+                guard let (monitor, loop) = inherited else { _exit(6) }
+                let operation = monitor.engine.beginOperation("feed", .seconds(1), nil)
+                monitor.engine.endOperation(operation)
+                monitor.beginPause().end()
+                let isIdle =
+                    monitor.statistics.loops.isEmpty && loop.statistics.turns == 0
+                    && monitor.checkHealth().state == .stopped && monitor.prove().faults.count == 1
+                loop.stop()
+                monitor.stop()
+                _exit(isIdle ? 7 : 8)
+            }
+        }
+        #expect(status == 7)
+        #expect(monitor.statistics.loops.map(\.label) == ["main"])
+        monitor.stop()
     }
 
     @Test func `a watch has no stalls of a later one with its label`() throws {
