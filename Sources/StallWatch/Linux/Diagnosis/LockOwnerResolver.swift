@@ -2,7 +2,6 @@ import LinuxSupport
 import StackCapture
 import StallReports
 import StallSymbols
-import Synchronization
 
 /// Follows a thread's wait for a lock to its owner, to the lock that the owner waits for, and so on.
 struct LockOwnerResolver {
@@ -282,7 +281,8 @@ final class ProcessThreads {
 ///
 /// Until then, and while a file system does not answer, captures cross such functions by their code.
 enum DebugFrames {
-    private static let known = Mutex(ImageList())
+    /// A child of fork(2) has no thread that reads them: it asks again.
+    private static let known = ProcessMutex(ImageList())
 
     /// Begins to read the files of images that are new; never waits.
     static func prepare(for images: ImageList) {

@@ -2,7 +2,6 @@ import LinuxSupport
 import StackCapture
 import StallReports
 import StallSymbols
-import Synchronization
 
 /// Names the innermost functions of a stack that describe what a thread waits for, by their addresses in their
 /// libraries, or in the executable if a library is linked into it.
@@ -35,11 +34,12 @@ final class WaitFunctionNames: Sendable {
         var addresses: Range<UInt64>
     }
 
-    /// By the path of an image that may contain such functions; empty until it is read.
-    private let functions = Mutex<[String: [Function]]>([:])
+    /// By the path of an image that may contain such functions; empty until it is read. A child of fork(2) has no
+    /// thread that reads them.
+    private let functions = ProcessMutex<[String: [Function]]>([:])
 
     /// Posted when the last images are read; `nil` if nothing is left to wait for.
-    private let reading = Mutex<Semaphore?>(nil)
+    private let reading = ProcessMutex<Semaphore?>(nil)
 
     /// Begins to read the functions of images that are new; ``settle(until:)`` waits for the end.
     func prepare(for images: ImageList) {

@@ -1,3 +1,4 @@
+import CUnwindTestSupport
 import Glibc
 import Testing
 import TestSupport
@@ -5,6 +6,9 @@ import TestSupport
 @testable import LinuxSupport
 @testable import StackCapture
 @testable import StallWatch
+
+/// `nonisolated(unsafe)`: it is set before the child begins, and after its end.
+nonisolated(unsafe) private var inheritedNames: (names: WaitFunctionNames, images: ImageList, frame: CapturedFrame)?
 
 @Suite struct WaitFunctionNamesTests {
     private let images: ImageList
@@ -51,6 +55,27 @@ import TestSupport
         defer { dlclose(handle) }
         let start = try #require(dlsym(handle, function))
         return CapturedFrame(address: UInt64(UInt(bitPattern: start)) + 1, isExact: true)
+    }
+
+    /// As of a file system that does not answer the parent's thread.
+    @Test func `what is being read at a fork is read in the child`() throws {
+        let (hasBegun, mayGoOn, names) = (Semaphore(), Semaphore(), WaitFunctionNames())
+        inheritedNames = (names, images, try frame("sem_wait", of: "libc.so.6"))
+        defer { inheritedNames = nil }
+        JobThread.files.add {
+            hasBegun.post()
+            mayGoOn.wait()
+        }
+        defer { mayGoOn.post() }
+        hasBegun.wait()
+        names.prepare(for: images)
+        let status = cunwind_test_fork {
+            guard let (names, images, frame) = inheritedNames else { _exit(6) }
+            names.prepare(for: images)
+            names.settle(until: monotonicNow() + 20_000_000_000)
+            _exit(names.names(of: [frame], in: images).first?.function == "sem_wait" ? 7 : 8)
+        }
+        #expect(status == 7)
     }
 
     @Test(.enabled(if: dlopen("libFoundation.so", RTLD_NOLOAD | RTLD_LAZY) != nil))
