@@ -13,6 +13,7 @@ package final class CUnwindEngine: CaptureEngine {
     private var imageGeneration: UInt64 = 0
     private let executable = OwnExecutable.path
     package let unwinder: Unwinder
+    package private(set) var stopRefusal: Int32?
 
     /// The readings of a clock, a millisecond apart, after which a thread counts as blocked: a busy one may be without a CPU.
     private static let maximumClockReadings = 5
@@ -81,11 +82,12 @@ package final class CUnwindEngine: CaptureEngine {
     package func probeStop() -> Bool {
         // Only a refusal by the system counts. On a busy machine the probe may time out; using signals because of that
         // would interrupt the app's calls needlessly (measured: 9 of 86 calls of poll).
-        let isRefused = try? ProbedThread.run(isWaiting: true, isSettled: false) { thread in
+        stopRefusal = try? ProbedThread.run(isWaiting: true, isSettled: false) { thread -> Int32? in
             var error: Int32 = 0
-            return cunwind_engine_probe_stop(engine, thread, &error) == CUNWIND_REFUSED && error != EBUSY
+            let isRefused = cunwind_engine_probe_stop(engine, thread, &error) == CUNWIND_REFUSED && error != EBUSY
+            return isRefused ? error : nil
         }
-        return isRefused != true
+        return stopRefusal == nil
     }
 
     package func read(_ probe: ThreadProbe) throws(CaptureFailure) -> ThreadReading {

@@ -7,6 +7,9 @@ package protocol CaptureEngine: AnyObject {
     /// Returns whether the system permits ptrace, by trying it on a thread of the engine.
     func probeStop() -> Bool
 
+    /// The error number with which the system refused ptrace to the last probe; `nil` if it did not.
+    var stopRefusal: Int32? { get }
+
     var unwinder: Unwinder { get }
 
     /// Reads a thread; throws if it has ended.

@@ -1,4 +1,5 @@
 internal import CUnwind
+import Glibc
 import LinuxSupport
 package import StallReports
 
@@ -62,7 +63,8 @@ extension ThreadCapture {
     package var outcomes: CaptureProbe.Outcomes {
         var outcomes: CaptureProbe.Outcomes = [.processVMReadv: CUnwindEngine.memoryReading]
         outcomes[.libunwind] = unwinder.reason.map { .missing($0) } ?? .works(unwinder.name)
-        outcomes[.ptrace] = policy.mayUsePtrace ? .works() : .missing()
+        outcomes[.ptrace] =
+            policy.mayUsePtrace ? .works() : .missing(stopRefusal.map { String(cString: strerror($0)) })
         if policy.mayUsePtrace {
             outcomes[.signal] = .notTried("not used where ptrace works")
         } else if !cunwind_may_send_signals() {

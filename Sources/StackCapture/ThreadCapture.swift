@@ -140,6 +140,9 @@ package final class ThreadCapture: StackCapturing {
 
     package var unwinder: Unwinder { engine.unwinder }
 
+    /// See ``CaptureEngine/stopRefusal``.
+    var stopRefusal: Int32? { engine.stopRefusal }
+
     package func images() -> ImageList { engine.images() }
 }
 

@@ -26,7 +26,7 @@ import TestSupport
         #expect(found.capabilities.environment.seccompMode == 2)
         #expect(found.process?.isMonitored == true)
         let text = try Tool.run(["doctor", "\(host.pid)"])
-        #expect(text.contains("Missing: capture by ptrace\n"))
+        #expect(text.contains("Missing: capture by ptrace (Operation not permitted)\n"))
         #expect(text.contains("Not tried (a proof shows it: stallwatch doctor --prove): capture by signal\n"))
         #expect(text.contains("\n    set:  systemd: SystemCallFilter=ptrace on a line of its own\n"))
         // There a thread that computes is captured by a signal, and a proof says so.

@@ -22,6 +22,7 @@ private final class ScriptedEngine: CaptureEngine {
     /// The results of the probes; the last one stays.
     var probes = [true]
     func probeStop() -> Bool { probes.count > 1 ? probes.removeFirst() : probes[0] }
+    var stopRefusal: Int32?
 
     private(set) var readings = 0
 
@@ -209,6 +210,13 @@ private func stack(
             #expect(try capture.capture(thread: thread).method == .signal)
         }
         #expect(try capture.capture(thread: thread).method == .ptrace)
+    }
+
+    @Test func `a refused ptrace is reported with its reason`() {
+        let engine = ScriptedEngine([Self.running])
+        engine.probes = [false]
+        engine.stopRefusal = ENOSYS
+        #expect(ThreadCapture(engine: engine).outcomes[.ptrace] == .missing(String(cString: strerror(ENOSYS))))
     }
 
     /// The caller collects the stack later; one that stays would be taken for a later turn's.

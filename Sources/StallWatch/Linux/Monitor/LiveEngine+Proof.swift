@@ -65,7 +65,12 @@ extension LiveEngine {
             // This thread computes on purpose.
             let (all, own) = (WorkerThread.use.nanoseconds, threadTimeNow() &- before.own)
             proof.cpuMilliseconds = milliseconds(all - min(all, before.all &+ own))
-            state.withLock { $0.captures.merge(proof.outcomes) { $1 } }
+            state.withLock { state in
+                state.captures.merge(proof.outcomes) { known, shown in
+                    // A proof shows that something is missing, and not why.
+                    if case .missing = known, shown == .missing() { known } else { shown }
+                }
+            }
             return proof
         }
         return proof ?? MonitorProof(obstacle: "the proof took too long, or the system refused it a thread")
