@@ -66,8 +66,9 @@ package final class LineServer: Sendable {
         if stopWriter.isOpen {
             write(stopWriter.number, &byte, 1)
         } else {
-            // The program has closed the pipe. A connection wakes the thread, too.
-            JobThread.files.add { [path] in
+            // The program has closed the pipe. A connection wakes the thread, too. It has a thread of its own, to wait
+            // for no other file system than the socket's.
+            _ = try? WorkerThread(name: "stallwatch-ctl") { [path] in
                 if case .connected(let descriptor) = UnixSocket.connect(to: path) { close(descriptor) }
             }
         }
