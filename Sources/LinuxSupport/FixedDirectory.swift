@@ -40,6 +40,16 @@ package final class FixedDirectory: Sendable {
         return outsideOfStreams(openat(place, pathBytes(name), flags | O_CLOEXEC, mode))
     }
 
+    /// A path for calls that take no descriptor, such as bind(2): the directory's own, or one through /proc if that
+    /// leads elsewhere by now.
+    package var reachablePath: String {
+        guard let number = try? descriptor(), let own = FileStatus(descriptor: number)?.identity,
+            FileStatus(path: path)?.identity != own
+        else { return path }
+        let link = "/proc/self/fd/\(number)"
+        return FileStatus(path: link)?.identity == own ? link : path
+    }
+
     /// Follows the path again, because the directory has been removed.
     package func reopen() {
         kept.withLock { kept in

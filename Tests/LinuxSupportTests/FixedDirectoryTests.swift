@@ -28,6 +28,14 @@ import Testing
         #expect(names(in: directory).count == 2 && FileStatus(path: "other", in: directory) == nil)
     }
 
+    @Test func `a directory is reached by a path, also when its own leads elsewhere`() throws {
+        let directory = try makeDirectory("a")
+        #expect(directory.reachablePath == scratch.path("a"))
+        try #require(rename(scratch.path("a"), scratch.path("b")) == 0)
+        _ = try makeDirectory("a")
+        #expect(FileStatus(path: directory.reachablePath)?.identity == FileStatus(path: scratch.path("b"))?.identity)
+    }
+
     /// Daemons close all descriptors, and the number may be another file's then.
     @Test func `a descriptor that the program has closed is opened again`() throws {
         let directory = try makeDirectory("a")

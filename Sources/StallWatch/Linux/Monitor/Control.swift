@@ -49,13 +49,12 @@ final class ControlService: Sendable {
 
     /// Opens the socket; later, if its file system does not answer in time, and then `whenRefused` gets the error.
     init(
-        directory: String, answer: @escaping @Sendable (ControlRequest) -> ControlAnswer,
+        directory: FixedDirectory, answer: @escaping @Sendable (ControlRequest) -> ControlAnswer,
         slowAnswer: @escaping ControlJobs.Answer,
         whenRefused: @escaping @Sendable (SystemError) -> Void = { _ in }
     ) throws(StallWatchError) {
         let (socket, jobs, pid) = (ControlSocket(), ControlJobs(answer: slowAnswer), getpid())
         (self.socket, self.jobs) = (socket, jobs)
-        let directory = absolutePath(directory) ?? directory
         let respond = { @Sendable (line: [UInt8]) -> LineServer.Response in
             do throws(ControlRequest.Fault) {
                 let request = try ControlRequest(line)
@@ -68,11 +67,16 @@ final class ControlService: Sendable {
             }
         }
         let open = { @Sendable () throws(SystemError) -> LineServer in
-            // Without the directory, the socket cannot be created either.
-            mkdir(pathBytes(directory), 0o700)
-            UnixSocket.removeLeftovers(in: directory, where: ControlRequest.isSocketName)
-            return try LineServer(
-                path: "\(directory)/\(ControlRequest.socketName(ofProcess: pid))", answer: respond)
+            let name = ControlRequest.socketName(ofProcess: pid)
+            UnixSocket.removeLeftovers(in: directory.reachablePath, where: ControlRequest.isSocketName)
+            do throws(SystemError) {
+                return try LineServer(path: "\(directory.reachablePath)/\(name)", answer: respond)
+            } catch  where error.errno == ENOENT {
+                // Without the directory, the socket cannot be created either.
+                mkdir(pathBytes(directory.path), 0o700)
+                directory.reopen()
+                return try LineServer(path: "\(directory.path)/\(name)", answer: respond)
+            }
         }
         thread = try throwing(.systemFailure) { () throws(SystemError) in
             try WorkerThread(name: "stallwatch-ctl") { socket.serve(open, whenRefused) }

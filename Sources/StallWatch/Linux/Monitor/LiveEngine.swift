@@ -64,6 +64,8 @@ final class LiveEngine: MonitorEngine {
     /// Tells supervisors; `nil` if the configuration names none.
     private let healthReporter: HealthReporter?
     private let control = Mutex<ControlService?>(nil)
+    /// Opened with the monitor: the program may change its root before it starts it.
+    private let controlDirectory: FixedDirectory?
     /// The number of the process that has started the monitor, or begins to; 0 for none.
     private let startedBy = Atomic<UInt32>(0)
     var isInherited: Bool {
@@ -83,6 +85,7 @@ final class LiveEngine: MonitorEngine {
         self.environment = environment
         taskRedaction = configuration.privacy.redact.map { Redaction($0) }
         (statisticsFiles, reportDirectory) = (configuration.statisticsFiles, configuration.directory)
+        controlDirectory = configuration.control.map { FileCreation.directory(at: $0.directory) }
         var settings = Reporter.Settings {
             ReportBuilder(
                 process: .current(), metadata: configuration.privacy.metadata, inApp: configuration.symbols.inApp,
@@ -218,14 +221,14 @@ final class LiveEngine: MonitorEngine {
 
     /// Opens the control socket; returns `nil` if the configuration asks for none, or if it cannot be opened.
     private func makeControlService() -> ControlService? {
-        guard let access = configuration.control else { return nil }
+        guard let controlDirectory else { return nil }
         let ended = ControlAnswer(pid: getpid(), error: "the monitor has ended")
         let refuse = { @Sendable [reporter] (error: any Error) in
             reporter.announce("the monitor runs without its control socket: \(error)")
         }
         // Weak, because a socket keeps no monitor; a running one keeps itself.
         do throws(StallWatchError) {
-            return try ControlService(directory: access.directory) { [weak self] request in
+            return try ControlService(directory: controlDirectory) { [weak self] request in
                 self?.answer(request) ?? ended
             } slowAnswer: { [weak self] request in
                 self?.slowAnswer(request) ?? ended

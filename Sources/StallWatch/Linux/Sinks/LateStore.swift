@@ -24,6 +24,15 @@ enum FileCreation {
         }
     }
 
+    /// Returns a directory, made if it is missing; it is opened later if the file system has not answered in time.
+    static func directory(at path: String) -> FixedDirectory {
+        let made = try? inTime { () throws(StallWatchError) in
+            mkdir(pathBytes(path), 0o700)
+            return FixedDirectory(path)
+        }
+        return made ?? FixedDirectory(path, isOpened: false)
+    }
+
     /// Returns a file's place, whose directory is opened later if the file system has not answered in time.
     static func place(of path: String) -> FixedFile {
         (try? inTime { () throws(StallWatchError) in FixedFile(path) }) ?? FixedFile(path, isOpened: false)

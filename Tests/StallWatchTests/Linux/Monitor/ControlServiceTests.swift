@@ -29,7 +29,7 @@ import Testing
 
     @Test func `a slow request delays no other client`() throws {
         let isAnswered = Semaphore()
-        let service = try ControlService(directory: directory.path) { _ in
+        let service = try ControlService(directory: FixedDirectory(directory.path)) { _ in
             ControlAnswer(pid: 1, loops: [])
         } slowAnswer: { _ in
             isAnswered.wait(until: endOfPatience)
@@ -52,7 +52,7 @@ import Testing
     @Test(.timeLimit(.minutes(10))) func `the end of a monitor waits a bounded time for an answer`() throws {
         let gate = Semaphore()
         defer { gate.post() }
-        let service = try ControlService(directory: directory.path) { _ in
+        let service = try ControlService(directory: FixedDirectory(directory.path)) { _ in
             ControlAnswer(pid: 1)
         } slowAnswer: { _ in
             gate.pass()
@@ -100,7 +100,7 @@ import Testing
     /// In two containers with one directory both processes may have the id 1.
     @Test func `monitors with the same process id share a directory`() throws {
         let services = try (0..<2).map { _ in
-            try ControlService(directory: directory.path) { _ in
+            try ControlService(directory: FixedDirectory(directory.path)) { _ in
                 ControlAnswer(pid: 1)
             } slowAnswer: { _ in
                 ControlAnswer(pid: 1)
@@ -112,6 +112,38 @@ import Testing
             service.finish(until: endOfPatience)
         }
         #expect(directory.names.isEmpty)
+    }
+
+    /// As after chroot(2), where the path leads elsewhere by then.
+    @Test func `a socket is where the directory was when the monitor was made`() throws {
+        func sockets(_ name: String) -> Int {
+            (directoryEntries(directory.path(name)) ?? []).count { ControlRequest.isSocketName($0.name) }
+        }
+        var configuration = StallMonitor.Configuration(outputs: [])
+        configuration.control = .socket(directory: directory.path("a"))
+        let monitor = try StallMonitor(configuration)
+        try #require(rename(directory.path("a"), directory.path("b")) == 0)
+        try #require(mkdir(directory.path("a"), 0o700) == 0)
+        try monitor.start()
+        #expect(sockets("a") == 0 && sockets("b") == 1)
+        monitor.stop()
+        #expect(eventually { sockets("b") == 0 })
+    }
+
+    @Test func `a directory that is removed before the start is made again`() throws {
+        let place = FixedDirectory(directory.path("a"))
+        try #require(mkdir(place.path, 0o700) == 0)
+        _ = try place.descriptor()
+        try #require(rmdir(place.path) == 0)
+        let service = try ControlService(directory: place) { _ in
+            ControlAnswer(pid: 1)
+        } slowAnswer: { _ in
+            ControlAnswer(pid: 1)
+        }
+        let names = (directoryEntries(place.path) ?? []).map(\.name)
+        #expect(names.contains(where: ControlRequest.isSocketName))
+        service.close()
+        service.finish(until: endOfPatience)
     }
 
     @Test func `sockets of ended processes are removed after a minute`() throws {
