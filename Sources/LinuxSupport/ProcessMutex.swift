@@ -14,7 +14,7 @@ package final class ProcessMutex<Value: Sendable>: Sendable {
             state = Mutex(value)
         }
     }
-    /// The address of the last process's, which this keeps; 0 before the first use.
+    /// The address of the lock of the process that used it last, which this keeps alive; 0 before the first use.
     private let current = Atomic<UInt>(0)
     private let process: @Sendable () -> UInt32
     private let first: @Sendable () -> Value
@@ -29,7 +29,11 @@ package final class ProcessMutex<Value: Sendable>: Sendable {
     }
 
     deinit {
-        Self.reference(at: current.load(ordering: .acquiring))?.release()
+        // The parent's is kept: a thread may have been changing its value at fork(2).
+        guard let last = Self.reference(at: current.load(ordering: .acquiring)),
+            last.takeUnretainedValue().process == process()
+        else { return }
+        last.release()
     }
 
     package func withLock<Result: Sendable, Failure>(

@@ -38,7 +38,7 @@ private let processOfJob = Atomic<UInt32>(0)
 @Suite struct ForkedStateTests {
     /// The file system for which a job of the parent waits may answer in the child.
     @Test func `a child runs its own jobs, and none of its parent's`() {
-        let (hasBegun, mayGoOn) = (Semaphore(), Semaphore())
+        let (hasBegun, mayGoOn) = (LinuxSupport.Semaphore(), LinuxSupport.Semaphore())
         inheritedJobs.add {
             hasBegun.post()
             mayGoOn.wait()
@@ -46,7 +46,7 @@ private let processOfJob = Atomic<UInt32>(0)
         inheritedJobs.add { processOfJob.store(clinux_process_number(), ordering: .relaxed) }
         hasBegun.wait()
         let status = cunwind_test_fork {
-            let hasRun = Semaphore()
+            let hasRun = LinuxSupport.Semaphore()
             inheritedJobs.add { hasRun.post() }
             hasRun.wait()
             _exit(processOfJob.load(ordering: .relaxed) == 0 ? 7 : 8)
@@ -75,6 +75,18 @@ private let processOfJob = Atomic<UInt32>(0)
         #expect(mutex.withLock { $0 } == 11)
         process.store(2, ordering: .relaxed)
         #expect(mutex.withLock { $0 } == 20)
+    }
+
+    /// A thread of the parent may have changed half of the value.
+    @Test(arguments: [UInt32(1), 2]) func `a value is destroyed in its own process alone`(last: UInt32) {
+        let process = Atomic<UInt32>(1)
+        weak var value: LinuxSupport.Semaphore?
+        do {
+            let mutex = ProcessMutex(in: { process.load(ordering: .relaxed) }) { LinuxSupport.Semaphore() }
+            value = mutex.withLock { $0 }
+            withExtendedLifetime(mutex) { process.store(last, ordering: .relaxed) }
+        }
+        #expect((value == nil) == (last == 1))
     }
 }
 
@@ -194,7 +206,7 @@ private let processOfJob = Atomic<UInt32>(0)
 
     @Test func `a monitor's thread is known by its id while it runs`() throws {
         let id = Atomic<Int32>(0)
-        let gate = Semaphore()
+        let gate = LinuxSupport.Semaphore()
         let worker = try WorkerThread(name: "any name") {
             id.store(ownThread() ?? 0, ordering: .releasing)
             gate.wait()
@@ -225,7 +237,7 @@ private let processOfJob = Atomic<UInt32>(0)
         #endif
         let seen = Mutex<cunwind_test_thread_settings?>(nil)
         let rounding = Atomic<Int32>(-1)
-        let done = Semaphore()
+        let done = LinuxSupport.Semaphore()
         let app = Thread {
             cunwind_test_take_odd_settings()
             #expect(fesetround(upward) == 0)
@@ -278,7 +290,7 @@ private let processOfJob = Atomic<UInt32>(0)
         var previous = sigaction()
         sigaction(SIGPROF, &action, &previous)
         defer { sigaction(SIGPROF, &previous, nil) }
-        let semaphore = Semaphore()
+        let semaphore = LinuxSupport.Semaphore()
         let waited = Mutex<(wasPosted: Bool, nanoseconds: UInt64)?>(nil)
         let thread = Atomic<UInt>(0)
         let worker = try WorkerThread(name: "test-wait") {
