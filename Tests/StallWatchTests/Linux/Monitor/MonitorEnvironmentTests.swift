@@ -100,7 +100,7 @@ import Testing
     @Test func `directories that are opened later stay those that were named`() throws {
         var configuration = StallMonitor.Configuration(outputs: [])
         configuration.symbols.lookup.debugDirectories = ["debug", "/opt/debug"]
-        configuration.control = .socket(directory: "run")
+        configuration.control = .socket(directory: "no such directory/run")
         let monitor = try StallMonitor(configuration, environment: .none)
         let kept = try #require(monitor.engine as? LiveEngine).configuration
         let directories = kept.symbols.lookup.debugDirectories + [kept.control?.directory ?? ""]
