@@ -28,7 +28,7 @@ import Testing
         #expect(names(in: directory).count == 2 && FileStatus(path: "other", in: directory) == nil)
     }
 
-    @Test func `a directory is reached by a path, also when its own leads elsewhere`() throws {
+    @Test func `a directory is reached although its path leads elsewhere`() throws {
         let directory = try makeDirectory("a")
         #expect(directory.reachablePath == scratch.path("a"))
         try #require(rename(scratch.path("a"), scratch.path("b")) == 0)

@@ -37,8 +37,8 @@ pid_t clinux_gettid(void);
 /// namespace of its own. Async-signal-safe: yes.
 uint32_t clinux_process_number(void);
 
-/// Whether this process was forked from the one with that number, or is another one; as a rule without a system call.
-/// Async-signal-safe: yes.
+/// Whether this process has another number than that one, as a child of fork(2) has; as a rule without a system call.
+/// False in a child of vfork(2), and in one under an emulator that ignores MADV_WIPEONFORK. Async-signal-safe: yes.
 bool clinux_is_forked_from(uint32_t number);
 
 /// The nanoseconds of CLOCK_MONOTONIC by the system call itself, to compare clock_gettime(3) with, which a library or a

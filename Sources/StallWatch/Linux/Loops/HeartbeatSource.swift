@@ -282,8 +282,8 @@ extension LoopSource where Self == HeartbeatSource {
     extension LoopSource where Self == HeartbeatSource {
         /// Returns a source for an event loop.
         ///
-        /// One of SwiftNIO's own takes a task at once, but the `execute` of a program's may wait for what a stalled
-        /// thread has: all calls of such a loop are on a thread of their own.
+        /// A loop of SwiftNIO's own takes a task at once, but the `execute` of a program's own loop may wait for a lock
+        /// that a stalled thread holds: one separate thread makes all calls of such a loop.
         static func eventLoop(_ loop: any EventLoop) -> HeartbeatSource {
             let end = EventLoopEnd()
             let thread = SubmittingThread { end.cancel() }

@@ -149,7 +149,7 @@ import TestSupport
                     _ = source.beat(recorder, threshold: 100, at: monotonicNow())
                     return recorder.snapshot().began != nil
                 }
-                #expect(isLate, "what holds it is late")
+                #expect(isLate, "the heartbeat is late while the loop holds its caller")
                 #expect(eventually { loop.callers.all.count == 3 })
                 source.remove()
                 loop.gate.post()

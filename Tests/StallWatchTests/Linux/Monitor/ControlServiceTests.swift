@@ -115,7 +115,7 @@ import Testing
     }
 
     /// As after chroot(2), where the path leads elsewhere by then.
-    @Test func `a socket is where the directory was when the monitor was made`() throws {
+    @Test func `a socket goes to the directory that the monitor opened`() throws {
         func sockets(_ name: String) -> Int {
             (directoryEntries(directory.path(name)) ?? []).count { ControlRequest.isSocketName($0.name) }
         }

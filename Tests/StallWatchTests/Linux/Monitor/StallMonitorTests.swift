@@ -66,10 +66,10 @@ nonisolated(unsafe) private var inherited: (monitor: StallMonitor, loop: LoopWat
     }
 
     /// A thread that the child does not have may hold the locks.
-    @Test func `in a child its parent's monitor does nothing and takes no lock`() throws {
-        let off = IdleEngine(isOfParent: true) {}
-        #expect(off.prove().summary == "this process was forked from the monitor's: make a monitor of its own")
-        #expect(off.checkHealth().state == .stopped)
+    @Test func `in a child its parent's monitor takes no lock`() throws {
+        let idle = IdleEngine(isOfParent: true) {}
+        #expect(idle.prove().summary == "this process was forked from the monitor's: make a monitor of its own")
+        #expect(idle.checkHealth().state == .stopped)
         let monitor = try makeMonitor()
         let loop = try monitor.watch(.runLoop(.main, label: "main"))
         try monitor.start()
