@@ -71,8 +71,9 @@ let linux: [Target] = [
     .testTarget(name: "StallWatchTests", dependencies: tested),
     .testTarget(name: "StallWatchCLITests", dependencies: ["StallWatchCLI", "TestSupport"], exclude: ["Texts"]),
     .testTarget(name: "ScenarioKitTests", dependencies: ["stallwatch-scenarios", "TestSupport"]),
-    .testTarget(name: "ProgramTests", dependencies: hosts + ["StallWatchCLI"]),
-    .testTarget(name: "ClockTests", dependencies: hosts + ["CStalls", "StallWatch", "stallwatch-demo", eventLoops]),
+    .testTarget(
+        name: "ProgramTests", dependencies: hosts + ["StallWatchCLI", "stallwatch-demo", inMemoryLogging]),
+    .testTarget(name: "ClockTests", dependencies: hosts + ["CStalls", "StallWatch", eventLoops]),
 ]
 let programs: [Product] = [
     .library(name: "StallWatchAgent", type: .dynamic, targets: ["StallWatchAgent"]),

@@ -6,7 +6,7 @@ import Testing
 @testable import StallReports
 
 /// Whose code a plug-in without debug information is, which lies in a folder for temporary files.
-@Suite(.needsToolchain) struct PluginTests {
+@Suite(.serialized, .ownThread, .needsToolchain) struct PluginTests {
     @Test func `the function that loads a plug-in or calls it is blamed`() throws {
         let program = try StallingProgram()
         let sources = Repository.support.appendingPathComponent("Plugins").path

@@ -5,7 +5,7 @@ import Testing
 @testable import StallReports
 
 /// Functions of an optimized program that left no frame, in the reports of their stalls.
-@Suite(.needsToolchain) struct TailCallProgramTests {
+@Suite(.serialized, .ownThread, .needsToolchain) struct TailCallProgramTests {
     /// What each stall of `Tests/Support/TailCalls` has on its stack, in their order.
     private struct Expected {
         /// The function that left no frame; `nil` if none did.

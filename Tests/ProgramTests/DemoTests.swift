@@ -6,7 +6,7 @@ import TextOutput
 @testable import StallReports
 
 /// The demo as a newcomer runs it.
-@Suite struct DemoTests {
+@Suite(.serialized, .ownThread) struct DemoTests {
     private let directory = TemporaryDirectory.ofTest()
 
     /// Runs the demo; returns its text with single spaces in place of line breaks and columns, and the reports.
