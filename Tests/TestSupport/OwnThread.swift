@@ -3,8 +3,8 @@ package import Testing
 
 /// Runs each test of a suite on a thread of its own.
 ///
-/// The task pool has one thread for each processor, and a test that waits for a program keeps one from the other tests. This
-/// is for a serialized suite of ordered tests that mostly wait: it runs beside all others.
+/// The task pool has one thread for each processor, and a test that waits for a program keeps one from the other tests.
+/// This is for a serialized suite of ordered tests that mostly wait: it runs beside all others.
 package struct OwnThread: TestTrait, SuiteTrait, TestScoping {
     package var isRecursive: Bool { true }
 
