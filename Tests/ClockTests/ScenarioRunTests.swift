@@ -1,12 +1,14 @@
+import Dispatch
 import Foundation
 import LinuxSupport
 import StallReports
+import Synchronization
 import Testing
 import TestSupport
 
 @testable import stallwatch_scenarios
 
-/// One run of the scenarios: each stall is reported with the right duration, cause and line, and nothing else is reported.
+/// One run of some scenarios: each stall is reported with the right duration, cause and line, and nothing else is reported.
 ///
 /// The program repeats what the clock decides while the host takes its CPUs away (``RetryPolicy``). These tests repeat nothing.
 ///
@@ -38,10 +40,22 @@ import TestSupport
         private static let eventLoopScenarios: [String] = []
     #endif
 
+    /// The scenarios in which a thread sleeps for seconds; they run beside others, in a process of their own.
+    private static let sleeping = ["not-run", "not-run-start-up", "not-run-async-main", "not-run-async-main-queue"]
+    /// The scenarios that want every CPU; they run when the others are over.
+    private static let computing = ["under-load", "starved"]
+
+    /// What runs at the same time, and then what runs alone.
+    private static let lanes: (together: [[String]], alone: [String]) = {
+        guard otherDemo == nil else { return ([scenarios], []) }
+        let others = scenarios.filter { !sleeping.contains($0) && !computing.contains($0) }
+        return ([sleeping, others], computing)
+    }()
+
     private static let run = Result { try Run(program: otherDemo ?? Command.product("stallwatch-scenarios")) }
 
     private struct Run {
-        struct Row: Decodable {
+        struct Row: Decodable, Sendable {
             var scenario: String
             var result: ScenarioResult
             var expectsReport: Bool
@@ -52,22 +66,44 @@ import TestSupport
         /// Some 5 minutes for all scenarios of a debug build, with room for repetitions.
         static let timeout: TimeInterval = 900
 
-        let output: Command.Output
+        /// The process of a lane.
+        private struct Part: Sendable {
+            let output: Command.Output
+            let rows: [Row]
+            let reports: String
+
+            init(_ scenarios: [String], program: String, in directory: String) throws {
+                let summary = directory + "/summary.json"
+                reports = directory + "/reports"
+                try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
+                output = try Command(
+                    program: program,
+                    arguments: scenarios.flatMap { ["--scenario", $0] }
+                        + ["--output", reports, "--summary", summary, "--load-seconds", "2"],
+                    timeout: Run.timeout
+                ).run()
+                print(output.output)
+                rows = try JSONDecoder().decode([Row].self, from: Data(contentsOf: URL(fileURLWithPath: summary)))
+            }
+        }
+
+        let outputs: [Command.Output]
         let rows: [Row]
-        let validation: Command.Output
+        let validations: [Command.Output]
 
         init(program: String) throws {
             let directory = try TemporaryDirectory()
-            let (reports, summary) = (directory.path("reports"), directory.path("summary.json"))
-            output = try Command(
-                program: program,
-                arguments: ScenarioRunTests.scenarios.flatMap { ["--scenario", $0] }
-                    + ["--output", reports, "--summary", summary, "--load-seconds", "2"],
-                timeout: Self.timeout
-            ).run()
-            print(output.output)
-            rows = try JSONDecoder().decode([Row].self, from: Data(contentsOf: URL(fileURLWithPath: summary)))
-            validation = try Repository.validateReports(reports)
+            let (together, alone) = ScenarioRunTests.lanes
+            let results = Mutex<[Result<Part, any Error>]>([])
+            DispatchQueue.concurrentPerform(iterations: together.count) { lane in
+                let part = Result { try Part(together[lane], program: program, in: directory.path("\(lane)")) }
+                results.withLock { $0.append(part) }
+            }
+            var parts = try results.withLock { try $0.map { try $0.get() } }
+            if !alone.isEmpty { parts.append(try Part(alone, program: program, in: directory.path("alone"))) }
+            outputs = parts.map(\.output)
+            rows = parts.flatMap(\.rows)
+            validations = try parts.map { try Repository.validateReports($0.reports) }
             contents = try rows.reduce(into: [:]) { contents, row in
                 guard let report = row.report else { return }
                 contents[row.scenario] = try Data(contentsOf: URL(fileURLWithPath: report))
@@ -80,9 +116,9 @@ import TestSupport
     @Test func theRunPassesWithValidReports() throws {
         let run = try Self.run.get()
         // The limits on results that judge nothing are the program's own (`ScenarioTally`).
-        #expect(run.output.status == 0, "\(run.output.text)")
-        #expect(run.rows.map(\.scenario) == Self.scenarios)
-        run.validation.expectNoFault()
+        for output in run.outputs { #expect(output.status == 0, "\(output.text)") }
+        #expect(run.rows.map(\.scenario).sorted() == Self.scenarios.sorted())
+        for validation in run.validations { validation.expectNoFault() }
     }
 
     @Test(arguments: scenarios) func aScenarioHasTheRightReport(scenario: String) throws {
