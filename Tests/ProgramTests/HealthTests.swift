@@ -9,7 +9,7 @@ import TestSupport
 /// What supervisors learn of a real service: by systemd's protocol, from the health file and from the tool.
 ///
 /// When a message is due is decided in `ServiceFeedTests`; here each is waited for.
-@Suite struct HealthTests {
+@Suite(.serialized, .ownThread) struct HealthTests {
     /// How long nothing may come, in milliseconds: a feed is due every 200 ms, and a manager acts after 400.
     private static let silence: UInt64 = 1_000
 

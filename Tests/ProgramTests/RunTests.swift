@@ -7,7 +7,7 @@ import TestSupport
 @testable import StallReports
 
 /// `stallwatch run`, with programs that know nothing of StallWatch.
-@Suite struct RunTests {
+@Suite(.serialized, .ownThread) struct RunTests {
     private let directory = TemporaryDirectory.ofTest()
 
     private var reports: String { directory.path("reports") }
