@@ -85,6 +85,23 @@ import Testing
         }
     #endif
 
+    /// Measured since `DetectionTests` began.
+    @Test func theWatchdogSleepsWhileFiftyLoopsWait() async throws {
+        let watchdog = try await DetectionTests.whileLoopsWait.value
+        let wakeUps = try #require(watchdog.wakeUps)
+        // With CPU steal the program settles late.
+        DetectionTests.steal.excuses { #expect(wakeUps == 0) }
+        #expect(watchdog.reports == [])
+    }
+
+    /// Once in ten seconds: of twelve, twice at most, and before the program has settled each second.
+    @Test func `the watchdog looks at an idle task pool once in ten seconds`() async throws {
+        let watchdog = try await DetectionTests.withPool.value
+        let wakeUps = try #require(watchdog.wakeUps)
+        DetectionTests.steal.excuses { #expect(1...2 ~= wakeUps) }
+        #expect(watchdog.reports == [])
+    }
+
     /// While the watchdog sleeps until the queue's next look, a turn of the other loop has to wake it.
     @Test func `a short threshold counts beside a long one`() throws {
         let began = LinuxSupport.Semaphore()
