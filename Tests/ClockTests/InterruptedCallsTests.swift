@@ -36,7 +36,7 @@ import TestSupport
         var attempts = 0
         let end = endOfPatience
         while attempts < Self.captures, monotonicNow() < end {
-            usleep(.random(in: 0..<6000, using: &generator))
+            usleep(.random(in: 0..<4000, using: &generator))
             let captured = Result { () throws(CaptureFailure) in try capture.capture(thread: thread) }
             // It has no CPU.
             if captured.isForLackOfCPU { continue }

@@ -160,7 +160,7 @@ cunwind_test_settings cunwind_test_settings_now(void) {
                              : 20261121,
       .fault_milliseconds = is_emulated ? 2000 : 1000,
       .stress_captures = stress ? UINT64_MAX : 1500,
-      .stress_milliseconds = stress ? (uint32_t)strtoul(stress, NULL, 10) * 1000 : 8000,
+      .stress_milliseconds = stress ? (uint32_t)strtoul(stress, NULL, 10) * 1000 : 4000,
   };
 }
 

@@ -30,7 +30,7 @@ typedef struct cunwind_test_settings {
   uint64_t seed;         ///< STALLWATCH_FUZZ_SEED, else the day in continuous integration (CI), else a fixed number.
   uint32_t fault_milliseconds;
   uint64_t stress_captures;      ///< So many end the stress before its time, unless STALLWATCH_STRESS_SECONDS is set.
-  uint32_t stress_milliseconds;  ///< STALLWATCH_STRESS_SECONDS, 8 without it.
+  uint32_t stress_milliseconds;  ///< STALLWATCH_STRESS_SECONDS, 4 without it.
 } cunwind_test_settings;
 
 cunwind_test_settings cunwind_test_settings_now(void);
