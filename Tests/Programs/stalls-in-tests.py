@@ -9,7 +9,7 @@ runs beside the trait: it compares the longest wait of the main queue with the s
 is wrong about a test. It cannot see the starved pool, so that test does not count for it.
 
 --tool also checks, once and without load: the XCTest form, the tests of the guide, tests that run at the same time,
-a loop that no thread runs, and a baseline which the tool makes of the reports: it excuses the 4 stalls whose entries have not expired, and no other.
+and a baseline which the tool makes of the reports: it excuses the 4 stalls whose entries have not expired, and no other.
 
 The package has to be built (`make stalls-in-tests` does that). Exit status: 0 if everything is right, 1 if not.
 """
@@ -120,24 +120,6 @@ def check_parallel(places):
     return [f"parallel: {issues}\n{output}"]
 
 
-def check_not_run():
-    """Returns what is wrong with a timer of the main run loop, which Swift Testing does not run on Linux."""
-    short = run("NotRunTests.ShortTests", *ONE_BY_ONE)
-    # A test that takes longer is warned of before its end.
-    found = "when the test ended, and no thread ran the loop." in short or "No thread ran the loop, and a timer" in short
-    if "recorded a warning" not in short or not found:
-        return [f"not run, at the end of a test:\n{short}"]
-    output = run("NotRunTests.NotRunTests", *ONE_BY_ONE)
-    passed = re.findall(r"Test (\S+\(\)) passed after", output)
-    # Neither in the test before, nor for what a test has left. Swift Testing may print one that is of no test more than once.
-    before, _, after = output.partition("bTimerOfTheMainRunLoopDoesNot() started")
-    warnings = [part.count("recorded a warning") for part in (before, after.partition("cLaterTestIsSilent() started")[0], after)]
-    said = "No thread ran the loop, and a timer of the default mode was due" in output
-    if warnings[0] == 0 < warnings[1] == warnings[2] and said and len(passed) == 3:
-        return []
-    return [f"not run: {warnings} warnings, {passed}\n{output}"]
-
-
 def check_baseline(tool, reports, expected):
     """Returns what is wrong with a baseline of all stalls, of which some have expired."""
     with tempfile.TemporaryDirectory() as directory:
@@ -200,9 +182,8 @@ def check_all(options, reports):
     faults = []
     if options.tool:
         faults = check_xctest(places) + check_guide(places) + check_parallel(places)
-        faults += check_not_run()
         faults += check_baseline(options.tool, reports, expected)
-        print("\n".join(faults) or "XCTest, the guide, parallel tests, the loop that is not run and the baseline: right")
+        print("\n".join(faults) or "XCTest, the guide, parallel tests and the baseline: right")
     sys.exit(0 if right == options.rounds and not faults else 1)
 
 
