@@ -22,6 +22,7 @@ Exit status: 0 without a fault, 1 with one, 69 when something is missing.
 import argparse
 import bisect
 import collections
+import concurrent.futures
 import os
 import pathlib
 import random
@@ -66,6 +67,8 @@ LEVELS = ["-O0", "-O1", "-O2", "-O3", "-Os"]
 EXTRAS = ["-g", "-fno-omit-frame-pointer", "-fomit-frame-pointer", "-fcf-protection=full", "-mno-red-zone",
           "-fstack-clash-protection", "-fstack-protector-all"]
 COMPLETE = 0
+# Held while threads are captured, of which some compute: two programs at a time would wait for each other's.
+CAPTURING = threading.Lock()
 COLUMNS = ["captures", "frames", "unmarked", "faults", "complete", "incomplete", "holes", "gdb"]
 
 
@@ -96,21 +99,22 @@ class Run:
                             "namespace": ["host", folder / kind, "namespace"]}[form]
         command = [folder / program, THREADS, choice.randrange(1 << 30), *loaded]
         environment = {**os.environ, "DEBUG_FRAME": f"{folder / kind}.frame"} if "file" in options else None
-        host = subprocess.Popen(
-            list(map(str, command)), text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment)
-        bound = threading.Timer(SECONDS, host.kill)
-        bound.start()
-        try:
-            for words in map(str.split, iter(host.stdout.readline, "ready\n")):
-                if not words:
-                    raise RuntimeError(f"the host of {kind}, seed {seed}, ended with status {host.wait()}")
-                self.add(words[0], words[1:])
-            if GDB:
-                self.ask_gdb(host.pid)
-        finally:
-            bound.cancel()
-            host.kill()
-            host.wait()
+        with CAPTURING:
+            host = subprocess.Popen(
+                list(map(str, command)), text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment)
+            bound = threading.Timer(SECONDS, host.kill)
+            bound.start()
+            try:
+                for words in map(str.split, iter(host.stdout.readline, "ready\n")):
+                    if not words:
+                        raise RuntimeError(f"the host of {kind}, seed {seed}, ended with status {host.wait()}")
+                    self.add(words[0], words[1:])
+                if GDB:
+                    self.ask_gdb(host.pid)
+            finally:
+                bound.cancel()
+                host.kill()
+                host.wait()
 
     def build(self, file, is_program, compiler, engine):
         options = ["-g", "-w", f"-I{SOURCES}", *(each for each in self.options if each not in ("strip", "file"))]
@@ -218,10 +222,13 @@ def main():
     engine, seed, kinds = build_engine(ARGUMENTS.folder), ARGUMENTS.seed, ARGUMENTS.kind or list(KINDS)
     sums, before = ({kind: collections.Counter() for kind in kinds} for _ in range(2))
     faults = collections.defaultdict(list)
+    # Compilers take half of the time, and no file is that of two kinds.
+    pool = concurrent.futures.ThreadPoolExecutor(os.cpu_count())
     while kinds and sum(each["captures"] for each in sums.values()) < ARGUMENTS.count:
-        for kind in list(kinds):
+        runs = {kind: pool.submit(Run, kind, seed, engine, ARGUMENTS.folder) for kind in kinds}
+        for kind, begun in runs.items():
             try:
-                run = Run(kind, seed, engine, ARGUMENTS.folder)
+                run = begun.result()
             except (subprocess.CalledProcessError, FileNotFoundError) as error:
                 print(f"➜ Test {kind} not run: {(getattr(error, 'stderr', '') or str(error)).strip().splitlines()[-1]}")
                 kinds.remove(kind)
