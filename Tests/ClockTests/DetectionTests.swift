@@ -22,7 +22,7 @@ import TestSupport
 
     /// A measurement that is longer than the longest time between two looks at anything.
     ///
-    /// It runs beside the tests until `RestTests`, which judge it: the program needs no CPU, and a busy one shows nothing.
+    /// It runs beside the tests until `RestTests`, which judge it: neither it nor they need a CPU for long.
     static let whileLoopsWait = Task {
         try await watchdog(.waiting, in: .seconds(12)) { $0 == 0 }
     }
@@ -33,7 +33,7 @@ import TestSupport
     static let steal = CPUSteal()
 
     init() {
-        _ = (Self.steal, Self.whileLoopsWait, Self.withPool)
+        _ = (Self.steal, Self.whileLoopsWait, Self.withPool, Self.stopped)
         #if NIO
             _ = (RestTests.steal, RestTests.rest)
         #endif
@@ -74,28 +74,32 @@ import TestSupport
         #expect(watchdog.reports == [])
     }
 
-    @Test func aStoppedProcessIsCountedAndNotReported() async throws {
-        let stolen = CPUSteal()
+    private static let stops = 4
+    /// A busy program that is stopped again and again, beside the test that counts wake-ups.
+    private static let stopped: Task<HostResult?, any Error> = Task {
         try await withDirectory { directory in
             let child = try ChildProcess(
-                .busy, threshold: Self.threshold, directory: directory,
+                .busy, threshold: threshold, directory: directory,
                 executable: Command.product("stallwatch-scenarios"))
             await child.waitForMonitor(within: .seconds(600))
             try await Task.sleep(for: .seconds(1))
-            let stops = 4
             for _ in 0..<stops {
                 try await Task.sleep(for: .milliseconds(Int.random(in: 100...500)))
                 kill(child.id, SIGSTOP)
                 // The stop lasts four thresholds: without the guard, each one would be reported as a stall.
-                try await Task.sleep(for: Self.threshold * 4)
+                try await Task.sleep(for: threshold * 4)
                 kill(child.id, SIGCONT)
             }
             try await Task.sleep(for: .milliseconds(500))
-            let result = try #require(try await child.result())
-            #expect(result.files.isEmpty)
-            // CPU steal stops the process, too, and a stop that it explains is counted as steal.
-            stolen.excuses { #expect(result.suppressed[.processStopped] == stops) }
+            return try await child.result()
         }
+    }
+
+    @Test func aStoppedProcessIsCountedAndNotReported() async throws {
+        let result = try #require(try await Self.stopped.value)
+        #expect(result.files.isEmpty)
+        // CPU steal stops the process, too, and a stop that it explains is counted as steal.
+        Self.steal.excuses { #expect(result.suppressed[.processStopped] == Self.stops) }
     }
 
     /// The debugger stops one thread; the rest of the program, including the watchdog, continues.

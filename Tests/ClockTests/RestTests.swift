@@ -15,14 +15,15 @@ import Testing
         /// A program whose loops rest, and who in it has woken up meanwhile.
         struct Rest: Sendable {
             let directory: TemporaryDirectory
-            let child: ChildProcess
             let wakeUps: [String: Int]
             let passed: Duration
+            /// What the program says of its stalls afterwards.
+            let result: HostResult?
         }
 
         static let steal = CPUSteal()
 
-        /// Measured beside the tests of ``DetectionTests``, which let other programs wait, too: neither needs a CPU for long.
+        /// Measured beside the tests from ``DetectionTests`` on: it needs no CPU for long.
         static let rest: Task<Rest, any Error> = Task {
             let directory = try TemporaryDirectory()
             let child = try ChildProcess(
@@ -42,7 +43,10 @@ import Testing
                 for (name, count) in before { wakeUps[name, default: count] -= count }
                 let isIdle = wakeUps.allSatisfy { !$0.key.hasPrefix("NIO-ELT") || $0.value == 0 }
                 guard !isIdle, attempt < maximumWindows else {
-                    return Rest(directory: directory, child: child, wakeUps: wakeUps, passed: passed)
+                    // A queue, an event loop, and a queue that a thread occupies four times, which nothing follows.
+                    for request in ["q", "n", "t"] { child.send(request) }
+                    return Rest(
+                        directory: directory, wakeUps: wakeUps, passed: passed, result: try await child.result())
                 }
             }
         }
@@ -51,7 +55,7 @@ import Testing
         @Test func `idle loops are not woken, and their stalls are found`() async throws {
             let steal = Self.steal
             let rest = try await Self.rest.value
-            let (child, wakeUps) = (rest.child, rest.wakeUps)
+            let wakeUps = rest.wakeUps
             print("wake-ups of idle loops in 5 s: \(wakeUps.filter { $0.value > 0 })")
             let dog = wakeUps.filter { $0.key.hasPrefix("stallwatch-dog ") }
             let loops = wakeUps.filter { $0.key.hasPrefix("NIO-ELT") }
@@ -65,9 +69,7 @@ import Testing
                 #expect(loops.values.allSatisfy { $0 == 0 }, "\(loops)")
                 #expect(Double(woken) <= rest.passed / .seconds(1) + 1, "\(others)")
             }
-            // A queue, an event loop, and a queue that a thread occupies four times, which nothing follows.
-            for request in ["q", "n", "t"] { child.send(request) }
-            let result = try #require(try await child.result())
+            let result = try #require(rest.result)
             #expect(result.injectedMilliseconds.count == 3)
             let reports = try result.files.map { file in
                 try StallReport(jsonData: [UInt8](Data(contentsOf: URL(fileURLWithPath: rest.directory.path(file)))))
