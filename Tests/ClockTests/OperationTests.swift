@@ -80,7 +80,7 @@ import Testing
         var sum = 0
         for task in tasks { sum += await task.value }
         #expect(sum == (0..<count).reduce(0, +))
-        await monitor.withLimit(Self.limit, "after") { try? await Task.sleep(for: Self.limit * 3) }
+        await monitor.withLimit(Self.limit, "after") { try? await Task.sleep(for: Self.limit * 2) }
         #expect(last.count == count)
     }
 

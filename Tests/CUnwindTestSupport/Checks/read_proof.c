@@ -11,7 +11,7 @@
 #include "Support/bounded.h"
 #include "Support/checks.h"
 
-enum { MILLISECONDS = 1500, EMULATED_ROUNDS = 8 };
+enum { MILLISECONDS = 800, EMULATED_ROUNDS = 15 };
 /// The reads of each kind that end a round before its time.
 enum { ENOUGH = 500 };
 enum { SHORT_COPY = 16 * 1024, LONG_COPY = 512 * 1024 };

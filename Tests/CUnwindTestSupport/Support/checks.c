@@ -158,7 +158,7 @@ cunwind_test_settings cunwind_test_settings_now(void) {
       .seed = seed           ? strtoull(seed, NULL, 10)
               : getenv("CI") ? (uint64_t)time(NULL) / 86400
                              : 20261121,
-      .fault_milliseconds = is_emulated ? 2000 : 1000,
+      .fault_milliseconds = is_emulated ? 2000 : 600,
       .stress_captures = stress ? UINT64_MAX : 1500,
       .stress_milliseconds = stress ? (uint32_t)strtoul(stress, NULL, 10) * 1000 : 4000,
   };
