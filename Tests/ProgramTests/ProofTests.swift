@@ -18,8 +18,11 @@ import Testing
     private func withMonitor(
         _ outputs: [ReportOutput], provesAtStart: Bool = false, _ body: (StallMonitor) throws -> Void
     ) throws {
+        // A proof wants names only, and the lines of the tests' file take seconds of CPU to read.
         let monitor = try StallMonitor(
-            .init(outputs: outputs, detection: .init(provesAtStart: provesAtStart)), environment: .none)
+            .init(
+                outputs: outputs, detection: .init(provesAtStart: provesAtStart), symbols: .init(lookup: .names)),
+            environment: .none)
         try monitor.start()
         defer { monitor.stop() }
         try body(monitor)

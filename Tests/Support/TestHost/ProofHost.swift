@@ -73,8 +73,8 @@ final class ProofHost: Sendable {
     private static let (threshold, stall, usual) = (100, 250, 20)
     private static let turnPause = 0.05
     private static let turnsPerStall = 10
-    /// The first ones load what proofs need.
-    private static let warmUp = 10
+    /// The first ones load what proofs need; free memory settles after some more.
+    private var warmUp: Int { count < Self.many ? 3 : 10 }
     /// From so many proofs on most have to be whole, and memory is compared.
     ///
     /// The first half loads debug information for the names of the app's own reports; then the app stalls for as long
@@ -118,7 +118,7 @@ final class ProofHost: Sendable {
     }
 
     private func prove(_ monitor: StallMonitor) {
-        for _ in 0..<Self.warmUp { _ = monitor.prove() }
+        for _ in 0..<warmUp { _ = monitor.prove() }
         let (before, began) = (usage(monitor), now())
         prove(monitor, count / 2)
         if count >= Self.many {
