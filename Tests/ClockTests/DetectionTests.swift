@@ -132,7 +132,14 @@ import TestSupport
     /// The reference of both tests.
     private static let bare = Result { try cost("source0", "bare") }
 
-    private static func cost(_ kind: String, _ watching: String) throws -> Cost {
+    /// What counts a program's system calls and allocations, compiled once.
+    private struct Counters: Sendable {
+        let directory: TemporaryDirectory
+        let calls: String
+        let allocations: String
+    }
+
+    private static let counters: Result<Counters, any Error> = Result {
         let directory = try TemporaryDirectory()
         let counter = directory.path("count_calls")
         try Command(
@@ -142,10 +149,16 @@ import TestSupport
                 counter,
             ]
         ).succeed()
+        return Counters(
+            directory: directory, calls: counter, allocations: try Preload.allocations.make(in: directory))
+    }
+
+    private static func cost(_ kind: String, _ watching: String) throws -> Cost {
+        let counters = try Self.counters.get()
         let text = try Command(
-            program: counter,
+            program: counters.calls,
             arguments: [try Command.product("stallwatch-test-host"), "turns", kind, "\(turns)", watching],
-            environment: ["LD_PRELOAD": try Preload.allocations.make(in: directory)]
+            environment: ["LD_PRELOAD": counters.allocations]
         ).succeed()
         func number(_ name: String) -> Int? {
             text.split(separator: "\n").first { $0.hasPrefix("\(name) ") }.flatMap { Int($0.dropFirst(2)) }

@@ -2,7 +2,6 @@ import Dispatch
 import Foundation
 import LinuxSupport
 import StallReports
-import Synchronization
 import Testing
 import TestSupport
 
@@ -40,16 +39,22 @@ import TestSupport
         private static let eventLoopScenarios: [String] = []
     #endif
 
-    /// The scenarios in which a thread sleeps for seconds; they run beside others, in a process of their own.
-    private static let sleeping = ["not-run", "not-run-start-up", "not-run-async-main", "not-run-async-main-queue"]
+    /// Scenarios that wait for most of their time, for processes of their own beside the one of the others.
+    private static let waiting = [
+        [
+            "not-run", "not-run-start-up", "main-actor-at-once", "operation-actor-blocked", "operation-semaphore",
+            "two-monitors",
+        ],
+        ["not-run-async-main", "not-run-async-main-queue", "paused", "threshold-lowered", "threshold-raised"],
+    ]
     /// The scenarios that want every CPU; they run when the others are over.
     private static let computing = ["under-load", "starved"]
 
     /// What runs at the same time, and then what runs alone.
     private static let lanes: (together: [[String]], alone: [String]) = {
         guard otherDemo == nil else { return ([scenarios], []) }
-        let others = scenarios.filter { !sleeping.contains($0) && !computing.contains($0) }
-        return ([sleeping, others], computing)
+        let others = scenarios.filter { name in !(waiting + [computing]).contains { $0.contains(name) } }
+        return (waiting + [others], computing)
     }()
 
     private static let run = Result { try Run(program: otherDemo ?? Command.product("stallwatch-scenarios")) }
@@ -94,12 +99,16 @@ import TestSupport
         init(program: String) throws {
             let directory = try TemporaryDirectory()
             let (together, alone) = ScenarioRunTests.lanes
-            let results = Mutex<[Result<Part, any Error>]>([])
-            DispatchQueue.concurrentPerform(iterations: together.count) { lane in
-                let part = Result { try Part(together[lane], program: program, in: directory.path("\(lane)")) }
-                results.withLock { $0.append(part) }
+            let results = Collected<Result<Part, any Error>>()
+            let group = DispatchGroup()
+            for (index, scenarios) in together.enumerated() {
+                DispatchQueue(label: "lane \(index)").async(group: group) {
+                    results.add(
+                        Result { try Part(scenarios, program: program, in: directory.path("\(index)")) })
+                }
             }
-            var parts = try results.withLock { try $0.map { try $0.get() } }
+            group.wait()
+            var parts = try results.all.map { try $0.get() }
             if !alone.isEmpty { parts.append(try Part(alone, program: program, in: directory.path("alone"))) }
             outputs = parts.map(\.output)
             rows = parts.flatMap(\.rows)
