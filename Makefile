@@ -156,8 +156,8 @@ test-all: ## Run what make test leaves out: published packages, samples, example
 	$(STEP) 'Inert library' $(MAKE) --no-print-directory inert
 	@Tests/Programs/step.sh
 
-# A release build compiles each module on one processor, and many wait for one: debug builds use what it leaves, and do not delay
-# it. A build of published packages that fails is done again, and judged, by packages-light.
+# A release build compiles each module on one processor, and many wait for one: debug builds use what it leaves, and do not
+# delay it. A build of published packages that fails is done again, and judged, by packages-light.
 .PHONY: sample-builds release-samples debug-samples
 sample-builds: install
 	$(MAKE) --no-print-directory release-samples & \

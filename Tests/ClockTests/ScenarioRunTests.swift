@@ -7,7 +7,7 @@ import TestSupport
 
 @testable import stallwatch_scenarios
 
-/// One run of some scenarios: each stall is reported with the right duration, cause and line, and nothing else is reported.
+/// A run of some scenarios: each stall is reported with the right duration, cause and line, and nothing else is.
 ///
 /// The program repeats what the clock decides while the host takes its CPUs away (``RetryPolicy``). These tests repeat nothing.
 ///

@@ -106,7 +106,8 @@ import TestSupport
         let folder = Repository.root.appendingPathComponent("Tests/Samples/StallsInTests/.build").path
         // As the Makefile builds there, or everything is compiled again.
         let build = [
-            "build", "--disable-index-store", "--package-path", package, "--product", "glib-loop", "--scratch-path", folder,
+            "build", "--disable-index-store", "--package-path", package, "--product", "glib-loop", "--scratch-path",
+            folder,
         ]
         try Command(program: swift, arguments: build).succeed()
         let products = try Command(program: swift, arguments: build + ["--show-bin-path"]).succeed()

@@ -56,8 +56,8 @@ package struct Posture: Sendable {
 extension Posture {
     /// Calls that a container's filter refuses, in either way, where the monitor has another way.
     ///
-    /// It does not call perf_event_open(2) under any filter. That only process_vm_readv(2) is refused, with either error,
-    /// is a check of the engine.
+    /// It does not call perf_event_open(2) under any filter. That only process_vm_readv(2) is refused, with either
+    /// error, is a check of the engine.
     package static let filtered: [Posture] = [
         (["ptrace"], EPERM), (["process_vm_readv", "ptrace"], ENOSYS), (["fsync", "fdatasync"], EPERM),
     ].map { calls, error in
@@ -66,8 +66,8 @@ extension Posture {
         return posture
     }
 
-    /// An empty file counts as a missing one (`ThreadProbeTests`). `stack` is missing together with others, and for each
-    /// user but root.
+    /// An empty file counts as a missing one (`ThreadProbeTests`). `stack` is missing together with others, and for
+    /// each user but root.
     package static let withoutFile: [Posture] = ["syscall", "wchan", "schedstat", "status"].map { file in
         var posture = Posture("\(file) missing")
         posture.missingFiles = [file]
