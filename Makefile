@@ -280,11 +280,11 @@ packages-debug packages-static: export HEAVY_PACKAGES := 1
 packages-debug packages-static packages-light: packages-%:
 	$(BOUNDED) Tests/Programs/real-packages.sh $(if $(filter debug,$*),debug,release-static)
 
-# In the folder that packages-light builds in, which has the same packages.
+# In the folder that packages-light builds in, which has the same packages. With other jobs everything is compiled again.
 .PHONY: cases
 cases: install ## Build the programs of Tests/Samples/Cases, which once showed a fault
 	$(BOUNDED) Tests/Samples/Cases/build.sh .build/cases
-	$(BUILD) -c release --static-swift-stdlib --package-path Tests/Samples/Cases \
+	$(BUILD) -c release --static-swift-stdlib --jobs $$((2 * $$(nproc))) --package-path Tests/Samples/Cases \
 		--scratch-path Tests/Samples/RealPackages/.build-release-static
 
 # More rounds, and busy loops beside them: make stalls-in-tests RUNS=20 BUSY=8

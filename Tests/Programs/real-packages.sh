@@ -24,6 +24,8 @@ shift
 
 package=Tests/Samples/RealPackages
 options+=(--package-path "$package" --scratch-path "$package/.build-$kind" --product real-packages)
+# A module that takes minutes keeps a job: with one for each processor others begin late, for which the last ones wait.
+options+=(--jobs "$((2 * $(nproc)))")
 scripts/install-dependencies.sh packages
 # As in the Makefile.
 export SWIFT_DETERMINISTIC_HASHING=1
