@@ -66,8 +66,9 @@ extension Posture {
         return posture
     }
 
-    /// An empty file counts as a missing one (`ThreadProbeTests`). `stack` is missing together with others, and for
-    /// each user but root.
+    /// An empty file counts as a missing one (`ThreadProbeTests`).
+    ///
+    /// `stack` is missing together with others, and for each user but root.
     package static let withoutFile: [Posture] = ["syscall", "wchan", "schedstat", "status"].map { file in
         var posture = Posture("\(file) missing")
         posture.missingFiles = [file]

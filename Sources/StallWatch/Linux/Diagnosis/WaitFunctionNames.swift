@@ -34,8 +34,9 @@ final class WaitFunctionNames: Sendable {
         var addresses: Range<UInt64>
     }
 
-    /// By the path of an image that may contain such functions; empty until it is read. A child of fork(2) has no
-    /// thread that reads them.
+    /// By the path of an image that may contain such functions; empty until it is read.
+    ///
+    /// A child of fork(2) has no thread that reads them.
     private let functions = ProcessMutex<[String: [Function]]>([:])
 
     /// Posted when the last images are read; `nil` if nothing is left to wait for.
