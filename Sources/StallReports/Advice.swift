@@ -179,13 +179,14 @@ struct AdviceFacts {
 
     /// How a long piece of work is split on the loop.
     var pieces: String {
-        switch report.loop.kind {
-        case .runLoop where !isOnMain:
-            "do it in pieces, each of which submits the next (CFRunLoopPerformBlock, then CFRunLoopWakeUp)"
-        case .probe where !report.loop.isOfGLib: "do one piece in each turn"
-        case .eventLoop: "do it in pieces, each of which submits the next with EventLoop.execute"
-        default: "do it in pieces, each of which submits the next with async"
-        }
+        if report.loop.kind == .probe, !report.loop.isOfGLib { return "do one piece in each turn" }
+        let way =
+            switch report.loop.kind {
+            case .runLoop where !isOnMain: callBack
+            case .eventLoop: " with EventLoop.execute"
+            default: " with async"
+            }
+        return "do it in pieces, each of which submits the next\(way)"
     }
 
     /// The culprit, and its caller if it may be a lock's wrapper.
