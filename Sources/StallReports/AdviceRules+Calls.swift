@@ -27,19 +27,18 @@ extension AdviceRule {
     static let sleeps = [
         // Silent for one sleep that the app's function asks for itself.
         AdviceRule(id: "polling", topic: "sleep") { facts in
-            guard facts.cause.kind == .sleep, let place = facts.culprit else { return nil }
-            if facts.cause.polls, let whole = facts.movable, whole != place {
-                return "Take the sleep out of \(place), or move \(whole) off \(facts.loop). "
-                    + "If \(place) waits for something, be called when that happens (a completion, a DispatchSource)."
+            guard let place = facts.culprit else { return nil }
+            guard facts.cause.polls else {
+                guard facts.sleeps, !facts.isCalledDirectly else { return nil }
+                return "Move the call in \(place) off \(facts.loop): "
+                    + "the library that it calls sleeps, perhaps between its tries."
             }
-            if facts.cause.polls {
-                return "If \(place) waits for something, be called when that happens (a completion, a DispatchSource); "
-                    + "if it paces work, let a timer call each piece; "
-                    + "if it is called again and again, take the sleep out of it."
+            let event = "If \(place) waits for something, be called when that happens (a completion, a DispatchSource)"
+            if let whole = facts.movable, whole != place {
+                return "Take the sleep out of \(place), or move \(whole) off \(facts.loop). \(event)."
             }
-            guard facts.sleeps, !facts.isCalledDirectly else { return nil }
-            return "Move the call in \(place) off \(facts.loop): "
-                + "the library that it calls sleeps, perhaps between its tries."
+            return "\(event); if it paces work, let a timer call each piece; "
+                + "if it is called again and again, take the sleep out of it."
         },
         // Silent for a wait with a time limit, such as poll(2), and for code that sleeps between its tries.
         AdviceRule(id: "sleep", topic: "sleep") { facts in
