@@ -175,12 +175,9 @@ struct PoolSupervisor {
     mutating func stop(at time: UInt64, stoppedBy stopper: Int32?, _ context: WatchdogContext) {
         if !pinned.isEmpty, case .reader(let tasks) = tasks() {
             let reader = PoolReader(tasks)
-            // A reading may fail because the runtime writes at the same time.
-            func isOver(_ thread: PinnedThread) -> Bool {
-                !reader.isRunning(thread.seen) && !reader.isRunning(thread.seen)
-            }
             for (id, var thread) in pinned {
-                let isOver = isOver(thread)
+                // A reading may fail because the runtime writes at the same time.
+                let isOver = !reader.isRunning(thread.seen) && !reader.isRunning(thread.seen)
                 guard isOver || id == stopper else { continue }
                 thread.end(at: isOver ? lastLook ?? time : time, context)
                 pinned[id] = nil
