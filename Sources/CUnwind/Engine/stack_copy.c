@@ -24,8 +24,7 @@ void cunwind_stack_copy_touch(cunwind_stack_copy *copy, const cunwind_stack_boun
   if (bounds->other_high > bounds->other_low) most += bounds->other_high - bounds->other_low;
   most += CUNWIND_RED_ZONE_BYTES;
   if (most > CUNWIND_MAX_STACK_BYTES) most = CUNWIND_MAX_STACK_BYTES;
-  for (; copy->touched < most; copy->touched += CUNWIND_PAGE_BYTES)
-    *(volatile uint8_t *)(copy->bytes + copy->touched) = 0;
+  copy->touched = cunwind_touch(copy->bytes, copy->touched, most);
 }
 
 cunwind_stack_copy *cunwind_copy_create(void) {

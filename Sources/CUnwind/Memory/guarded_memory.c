@@ -225,6 +225,11 @@ void *cunwind_map(size_t bytes, int flags) {
   return memory == MAP_FAILED ? NULL : memory;
 }
 
+uint64_t cunwind_touch(uint8_t *memory, uint64_t from, uint64_t end) {
+  for (; from < end; from += CUNWIND_PAGE_BYTES) *(volatile uint8_t *)(memory + from) = 0;
+  return from;
+}
+
 bool cunwind_page_cache_init(cunwind_page_cache *cache) {
   cache->pages = cunwind_map(sizeof *cache->pages, 0);
   return cache->pages != NULL;

@@ -51,6 +51,10 @@ bool cunwind_guarded_renew(void);
 /// Maps zeroed memory, with more flags of mmap(2). NULL with errno on failure.
 void *cunwind_map(size_t bytes, int flags);
 
+/// Touches each page of unused memory from offset `from`, where one begins, up to `end`, so that no page fault happens
+/// later. Returns the offset at which the next page begins.
+uint64_t cunwind_touch(uint8_t *memory, uint64_t from, uint64_t end);
+
 /// Allocates the cache's pages. False with errno on failure.
 bool cunwind_page_cache_init(cunwind_page_cache *cache);
 void cunwind_page_cache_destroy(cunwind_page_cache *cache);

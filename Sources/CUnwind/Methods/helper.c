@@ -41,9 +41,7 @@ void cunwind_helper_destroy(cunwind_helper_memory *helper) {
 void cunwind_helper_touch(cunwind_helper_memory *helper) {
   // One that still runs uses its stack.
   if (helper->is_touched || helper->unreaped) return;
-  uint8_t *stack = helper->stack + helper->guard_bytes;
-  for (size_t offset = 0; offset < HELPER_STACK_BYTES; offset += CUNWIND_PAGE_BYTES)
-    *(volatile uint8_t *)(stack + offset) = 0;
+  cunwind_touch(helper->stack + helper->guard_bytes, 0, HELPER_STACK_BYTES);
   helper->is_touched = true;
 }
 
