@@ -42,10 +42,11 @@ struct HostProgram: Sendable {
             await pause(max(stall, .seconds(6)))
             timer?.invalidate()
             await finish([SuspendingClock.now - begin])
-        case .asyncMainQueueTimer: await fireQueueTimer()
+        case .asyncMainQueueTimer:
+            await fireQueueTimer()
+            await finish([])
         default: await finish(stallHere())
         }
-        await finish([])
     }
 
     /// Lets a timer of the main queue fire for as long as two looks at the loop take.
