@@ -42,6 +42,17 @@ __attribute__((section("stallwatch_begin"), disable_tail_calls)) static void *be
   return given.body(given.context);
 }
 
+// Less than 128 KiB, from which on malloc(3) maps memory that it unmaps again (M_MMAP_THRESHOLD in mallopt(3)).
+#define HEAP_PIECE (120 << 10)
+#define HEAP_PIECES 4
+
+void clinux_grow_heap(void) {
+  // volatile: a compiler may leave out an allocation that nothing uses.
+  void *volatile pieces[HEAP_PIECES];
+  for (int index = 0; index < HEAP_PIECES; index++) pieces[index] = malloc(HEAP_PIECE);
+  for (int index = 0; index < HEAP_PIECES; index++) free(pieces[index]);
+}
+
 bool clinux_begins_thread(uint64_t address) {
   return address >= (uintptr_t)__start_stallwatch_begin && address < (uintptr_t)__stop_stallwatch_begin;
 }

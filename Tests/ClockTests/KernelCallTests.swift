@@ -1,3 +1,4 @@
+import CLinux
 import CUnwindTestSupport
 import Foundation
 import Glibc
@@ -99,6 +100,29 @@ import TestSupport
         #expect(whole == stalls)
         // The kernel ends this call at any stop.
         if call != .copyFileRange { #expect(short == 0) }
+    }
+
+    /// Its first allocations at a stall in munmap(2) made its heap grow, which waited until the stall was over.
+    @Test func `a watchdog has memory for a stall before there is one`() throws {
+        let isAllOld = Mutex(false)
+        try WorkerThread(name: "test-heap") {
+            clinux_grow_heap()
+            let before = writableMemory()
+            // More than a thread's heap has at first (132 KiB).
+            let pieces = (0..<300).map { _ in UInt(bitPattern: malloc(1_000)) }
+            isAllOld.withLock { $0 = pieces.allSatisfy { piece in before.contains { $0.contains(piece) } } }
+            for piece in pieces { free(UnsafeMutableRawPointer(bitPattern: piece)) }
+        }.join()
+        #expect(isAllOld.withLock { $0 })
+    }
+
+    /// The ranges of addresses of this process that can be written (proc_pid_maps(5)).
+    private func writableMemory() -> [Range<UInt>] {
+        let maps = (try? String(contentsOfFile: "/proc/self/maps", encoding: .utf8)) ?? ""
+        return maps.split(separator: "\n").filter { $0.contains(" rw") }.compactMap { line in
+            let ends = line.prefix { $0 != " " }.split(separator: "-").compactMap { UInt($0, radix: 16) }
+            return ends.count == 2 ? ends[0]..<ends[1] : nil
+        }
     }
 }
 

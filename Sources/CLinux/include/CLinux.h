@@ -64,6 +64,12 @@ size_t clinux_count_usable(pid_t thread, const int *_Nonnull processors, size_t 
 int clinux_start_thread(pthread_t *_Nonnull thread, size_t stack_bytes, bool is_own,
                         void *_Nullable (*_Nonnull body)(void *_Nullable), void *_Nullable context);
 
+/// Gives the calling thread's heap room for 480 KiB, nearly all of it untouched. Async-signal-safe: no.
+///
+/// A heap of glibc grows by mprotect(2), for a thread's first allocations a page at a time, which waits while another
+/// thread is in munmap(2), for as long as that takes. Memory that is given back stays writable.
+void clinux_grow_heap(void);
+
 /// Whether an address is in the first function of the threads that clinux_start_thread started. Async-signal-safe: yes.
 bool clinux_begins_thread(uint64_t address);
 

@@ -1,3 +1,4 @@
+internal import CLinux
 import LinuxSupport
 import StackCapture
 import StallReports
@@ -129,8 +130,13 @@ final class Watchdog: Sendable {
                     isStarved: supervisors.contains(where: \.isStarved), context)
             }
             context.threads.peers.begin()
-            // The first look comes before it: it may take some 10 ms.
-            if isFirst { context.timeCheck { alarm.fence.prepare() } }
+            // The first look comes before them: they may take some 10 ms.
+            if isFirst {
+                context.timeCheck {
+                    clinux_grow_heap()
+                    alarm.fence.prepare()
+                }
+            }
             isFirst = false
             // Who asks may wait for the reports of all stalls so far.
             if !requests.isEmpty { for index in supervisors.indices { supervisors[index].reportFollowed(at: now()) } }
