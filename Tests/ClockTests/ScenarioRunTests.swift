@@ -66,6 +66,7 @@ import TestSupport
             var expectsReport: Bool
             var expectedFunction: String?
             var report: String?
+            var run: Outcome
         }
 
         /// Some 5 minutes for all scenarios of a debug build, with room for repetitions.
@@ -124,8 +125,12 @@ import TestSupport
 
     @Test func theRunPassesWithValidReports() throws {
         let run = try Self.run.get()
-        // The limits on results that judge nothing are the program's own (`ScenarioTally`).
         for output in run.outputs { #expect(output.status == 0, "\(output.text)") }
+        // Each process has passed by these limits on results that judge nothing, and all together have those of one.
+        let tally = run.rows.reduce(into: ScenarioTally()) { tally, row in
+            tally.add(row.result, of: row.scenario, lacking: row.run.unavailable)
+        }
+        #expect(tally.unjudgedProblems == [])
         #expect(run.rows.map(\.scenario).sorted() == Self.scenarios.sorted())
         for validation in run.validations { validation.expectNoFault() }
     }
