@@ -39,13 +39,10 @@ import TestSupport
         private static let eventLoopScenarios: [String] = []
     #endif
 
-    /// Scenarios that wait for most of their time, for processes of their own beside the one of the others.
+    /// Scenarios that only wait, for a process of their own beside the one of the others: one at most computes.
     private static let waiting = [
-        [
-            "not-run", "not-run-start-up", "main-actor-at-once", "operation-actor-blocked", "operation-semaphore",
-            "two-monitors",
-        ],
-        ["not-run-async-main", "not-run-async-main-queue", "paused", "threshold-lowered", "threshold-raised"],
+        "not-run", "not-run-async-main", "not-run-async-main-queue", "main-actor-at-once", "operation-actor-blocked",
+        "operation-semaphore", "two-monitors",
     ]
     /// The scenarios that want every CPU; they run when the others are over.
     private static let computing = ["under-load", "starved"]
@@ -53,8 +50,8 @@ import TestSupport
     /// What runs at the same time, and then what runs alone.
     private static let lanes: (together: [[String]], alone: [String]) = {
         guard otherDemo == nil else { return ([scenarios], []) }
-        let others = scenarios.filter { name in !(waiting + [computing]).contains { $0.contains(name) } }
-        return (waiting + [others], computing)
+        let others = scenarios.filter { !(waiting + computing).contains($0) }
+        return ([waiting, others], computing)
     }()
 
     private static let run = Result { try Run(program: otherDemo ?? Command.product("stallwatch-scenarios")) }
