@@ -85,10 +85,10 @@ import TestSupport
             try await Task.sleep(for: .seconds(1))
             for _ in 0..<stops {
                 try await Task.sleep(for: .milliseconds(Int.random(in: 100...500)))
-                kill(child.id, SIGSTOP)
-                // The stop lasts four thresholds: without the guard, each one would be reported as a stall.
-                try await Task.sleep(for: threshold * 4)
-                kill(child.id, SIGCONT)
+                // The stop lasts four thresholds: without the guard, each one would be reported as a stall. A shell
+                // ends it, because this process may end meanwhile, after a test that does not wait for this task.
+                let stop = "kill -STOP \(child.id); sleep \((threshold * 4).seconds); kill -CONT \(child.id)"
+                _ = try await ChildProcess(["-c", stop], executable: "/bin/sh").finish(within: .seconds(60))
             }
             try await Task.sleep(for: .milliseconds(500))
             return try await child.result()
