@@ -298,6 +298,13 @@ struct CapabilityClaims {
 }
 
 extension Posture {
-    /// Whether a proof can show more than the reports, which may lack something, or can fail.
-    fileprivate var isProved: Bool { !mayLack.isEmpty || machine != .whole || !limits.isEmpty }
+    /// Whether the monitor proves itself in this posture, and is judged by that.
+    ///
+    /// A proof may show more than a report that lacks something, name another thread than its own, or not be made,
+    /// where a file, a part of the machine or memory is missing. What a monitor claims is not judged once it has given
+    /// up its rights.
+    fileprivate var isProved: Bool {
+        guard afterStart != .dropUser else { return false }
+        return !mayLack.isEmpty || machine != .whole || !limits.isEmpty || !missingFiles.isEmpty
+    }
 }
