@@ -42,6 +42,10 @@ final class WaitFunctionNames: Sendable {
     /// Posted when the last images are read; `nil` if nothing is left to wait for.
     private let reading = ProcessMutex<Semaphore?>(nil)
 
+    private let thread: JobThread
+
+    init(on thread: JobThread = .files) { self.thread = thread }
+
     /// Begins to read the functions of images that are new; ``settle(until:)`` waits for the end.
     func prepare(for images: ImageList) {
         let missing = Self.linkable.subtracting(images.images.map(\.name))
@@ -57,7 +61,7 @@ final class WaitFunctionNames: Sendable {
         guard !new.isEmpty else { return }
         // Without a thread, no function has a name.
         let hasRead = Semaphore()
-        let begins = JobThread.files.add { [self] in
+        let begins = thread.add { [self] in
             for image in new { read(image, besides: missing) }
             hasRead.post()
         }

@@ -59,10 +59,11 @@ nonisolated(unsafe) private var inheritedNames: (names: WaitFunctionNames, image
 
     /// As of a file system that does not answer the parent's thread.
     @Test func `what is being read at a fork is read in the child`() throws {
-        let (hasBegun, mayGoOn, names) = (Semaphore(), Semaphore(), WaitFunctionNames())
+        let (hasBegun, mayGoOn, files) = (Semaphore(), Semaphore(), JobThread(name: "files"))
+        let names = WaitFunctionNames(on: files)
         inheritedNames = (names, images, try frame("sem_wait", of: "libc.so.6"))
         defer { inheritedNames = nil }
-        JobThread.files.add {
+        files.add {
             hasBegun.post()
             mayGoOn.wait()
         }
