@@ -21,13 +21,12 @@ not.
 
 import argparse
 import concurrent.futures
-import os
 import pathlib
 import re
-import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
 from checks import SAMPLE, Faults, marks
@@ -39,6 +38,8 @@ LANES = 3
 
 faults = Faults()
 check = faults.check
+# The commands that run; with the lock none begins or ends.
+running, lock, has_ended = set(), threading.Lock(), False
 
 
 def place(mark):
@@ -51,19 +52,42 @@ def tests(name):
     return ["swift", "test", "--package-path", SAMPLE, "--skip-build", "--ignore-lock", "--filter", name]
 
 
+def end_session(process):
+    # Not only its group: the package manager starts the tests in one of their own, and they may hang for ever.
+    subprocess.run(["pkill", "-KILL", "--session", str(process.pid)])
+
+
+def end_all():
+    """Ends what runs, in all lanes, and lets nothing else begin."""
+    global has_ended
+    with lock:
+        has_ended = True
+        for process in running:
+            end_session(process)
+
+
+def finish(words, errors=subprocess.PIPE):
+    """Runs a command in a session of its own; one that takes too long is killed, which is a fault."""
+    with lock:
+        if has_ended:
+            raise concurrent.futures.CancelledError
+        process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=errors, text=True, start_new_session=True)
+        running.add(process)
+    with process:
+        try:
+            texts = process.communicate(timeout=MOST_SECONDS)
+        except subprocess.TimeoutExpired:
+            check(False, f"{' '.join(map(str, words))}: not finished after {MOST_SECONDS} s")
+            end_session(process)
+            texts = process.communicate()
+    with lock:
+        running.remove(process)
+    return subprocess.CompletedProcess(words, process.returncode, *texts)
+
+
 def run(tool, *command, options=()):
     begun = time.monotonic()
-    words = [tool, "test", *options, "--", *command]
-    pipe = subprocess.PIPE
-    with subprocess.Popen(words, stdout=pipe, stderr=pipe, text=True, start_new_session=True) as process:
-        try:
-            output, errors = process.communicate(timeout=MOST_SECONDS)
-        except BaseException:
-            # With the tests that it started, which may hang for ever.
-            os.killpg(process.pid, signal.SIGKILL)
-            raise
-    done = subprocess.CompletedProcess(words, process.returncode, output, errors)
-    return done, time.monotonic() - begun
+    return finish([tool, "test", *options, "--", *command]), time.monotonic() - begun
 
 
 def check_hang(tool, name, *expected, suite="HangingTests.HangingTests", pool=()):
@@ -114,8 +138,7 @@ def check_not_run():
     """A timer of the main run loop, which Swift Testing does not run on Linux, is warned of."""
     def output_of(suite):
         command = [*tests(rf"^NotRunTests\.{suite}[./]"), "--disable-xctest", "--no-parallel"]
-        return subprocess.run(
-            command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=MOST_SECONDS).stdout
+        return finish(command, errors=subprocess.STDOUT).stdout
 
     short = output_of("ShortTests")
     # A test that takes longer is warned of before its end.
@@ -134,11 +157,7 @@ def check_not_run():
     print(f"a loop that is not run: {'right' if right else 'WRONG'}")
 
 
-def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--tool", required=True)
-    tool = parser.parse_args().tool
-
+def check_all(tool, lanes):
     owner = r"thread \d+( of a dispatch queue| \"[^\"]*\")?"
     wait = rf"{owner} is in a deadlock: waits in \S+ for the mutex, which {owner} holds\n +"
     deadlock = [
@@ -151,21 +170,20 @@ def main():
     child = [r"Child process \d+: /bin/sleep 612, waits", r"waitForChild\(_:\).*" + place("child")]
     blocking = marks("Tests", "blocks")
     check(len(blocking) == 6, f"{len(blocking)} tests need a second thread, expected 6")
-    with concurrent.futures.ThreadPoolExecutor(LANES) as lanes:
-        # The longest first.
-        runs = [lanes.submit(check_not_run)]
-        for name, expected in [("deadlock", deadlock), ("continuation", continuation), ("child", child)]:
-            runs.append(lanes.submit(check_hang, tool, name, *expected))
-        for name, line in sorted(blocking.items()):
-            expected = r"\w+\(_:(_:)?\).*" + re.escape(line)
-            runs.append(lanes.submit(
-                check_hang, tool, name, expected, suite="OneThreadTests.BlockingTests", pool=("--pool", "1")))
-        runs.append(lanes.submit(check_pool, tool, "BlockingTests", 2, ["6 tests in 1 suite passed"]))
+    # The longest first.
+    runs = [lanes.submit(check_not_run)]
+    for name, expected in [("deadlock", deadlock), ("continuation", continuation), ("child", child)]:
+        runs.append(lanes.submit(check_hang, tool, name, *expected))
+    for name, line in sorted(blocking.items()):
+        expected = r"\w+\(_:(_:)?\).*" + re.escape(line)
         runs.append(lanes.submit(
-            check_pool, tool, "HealthyTests", 1, ["10 tests in 1 suite passed", *3 * ["tasks at once: 1\n"]]))
-        runs.append(lanes.submit(check_slow, tool))
-        for done in runs:
-            done.result()
+            check_hang, tool, name, expected, suite="OneThreadTests.BlockingTests", pool=("--pool", "1")))
+    runs.append(lanes.submit(check_pool, tool, "BlockingTests", 2, ["6 tests in 1 suite passed"]))
+    runs.append(lanes.submit(
+        check_pool, tool, "HealthyTests", 1, ["10 tests in 1 suite passed", *3 * ["tasks at once: 1\n"]]))
+    runs.append(lanes.submit(check_slow, tool))
+    for done in runs:
+        done.result()
     # A process that was killed ends when it gets a processor.
     left = ["timeout", str(MOST_SECONDS), "sh", "-c", "while pgrep -f '^/bin/sleep 612'; do sleep 0.1; done"]
     check(subprocess.run(left, capture_output=True).returncode == 0, "processes are left behind")
@@ -174,6 +192,20 @@ def main():
                             (["/no/such/program"], 127), (["/etc/passwd"], 126)]:
         done, _ = run(tool, *command)
         check(done.returncode == status, f"{command}: status {done.returncode}, expected {status}")
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--tool", required=True)
+    tool = parser.parse_args().tool
+    lanes = concurrent.futures.ThreadPoolExecutor(LANES)
+    try:
+        check_all(tool, lanes)
+    except BaseException:
+        lanes.shutdown(wait=False, cancel_futures=True)
+        end_all()
+        print(*faults, sep="\n", file=sys.stderr)
+        raise
     return faults.status("hangs in tests")
 
 
