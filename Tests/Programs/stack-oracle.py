@@ -218,12 +218,10 @@ def faults_of(run, unwinder, thread, end, frames):
         yield f"gdb has {called((different[0], 0))}, not {called((different[1], 0))}"
 
 
-def main():
+def main(pool):
     engine, seed, kinds = build_engine(ARGUMENTS.folder), ARGUMENTS.seed, ARGUMENTS.kind or list(KINDS)
     sums, before = ({kind: collections.Counter() for kind in kinds} for _ in range(2))
     faults = collections.defaultdict(list)
-    # Compilers take half of the time, and no file is that of two kinds.
-    pool = concurrent.futures.ThreadPoolExecutor(os.cpu_count())
     while kinds and sum(each["captures"] for each in sums.values()) < ARGUMENTS.count:
         runs = {kind: pool.submit(Run, kind, seed, engine, ARGUMENTS.folder) for kind in kinds}
         for kind, begun in runs.items():
@@ -273,4 +271,10 @@ if __name__ == "__main__":
     if not CLANG or os.uname().machine != "x86_64":
         print("the stack oracle needs clang and x86-64", file=sys.stderr)
         sys.exit(69)
-    main()
+    # Compilers take half of the time, and no file is that of two kinds.
+    builds = concurrent.futures.ThreadPoolExecutor(os.cpu_count())
+    try:
+        main(builds)
+    finally:
+        # After an error no other kind is built.
+        builds.shutdown(wait=False, cancel_futures=True)
