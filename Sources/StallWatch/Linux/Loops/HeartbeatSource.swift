@@ -287,7 +287,7 @@ extension LoopSource where Self == HeartbeatSource {
         static func eventLoop(_ loop: any EventLoop) -> HeartbeatSource {
             let end = EventLoopEnd()
             let thread = SubmittingThread { end.cancel() }
-            let isOfSwiftNIO = String(reflecting: type(of: loop)) == "NIOPosix.SelectableEventLoop"
+            let isOfSwiftNIO = HeartbeatSource.isOfSwiftNIO(loop)
             if isOfSwiftNIO { end.watch(loop) }
             return HeartbeatSource(
                 kind: .eventLoop, idle: EventLoopIdleCheck(), unless: { end.hasCome },
@@ -299,6 +299,11 @@ extension LoopSource where Self == HeartbeatSource {
                     if !end.hasCome { loop.execute(item) }
                 }
             }
+        }
+
+        /// Whether the loop is one of a `MultiThreadedEventLoopGroup`, whose type is internal.
+        static func isOfSwiftNIO(_ loop: any EventLoop) -> Bool {
+            String(reflecting: type(of: loop)) == "NIOPosix.SelectableEventLoop"
         }
     }
 

@@ -133,6 +133,14 @@ import TestSupport
             }
         }
 
+        /// SwiftNIO may rename the type, and all of its loops would be called on a thread of the monitor.
+        @Test func `an event loop of SwiftNIO's own is known`() async throws {
+            try await withGroup { group in
+                #expect(HeartbeatSource.isOfSwiftNIO(group.next()))
+                #expect(!HeartbeatSource.isOfSwiftNIO(OwnLoop(group.next(), test: 0)))
+            }
+        }
+
         /// It may hold its caller.
         @Test func `a program's own event loop is called on a thread of its own`() async throws {
             try await withGroup { group in
