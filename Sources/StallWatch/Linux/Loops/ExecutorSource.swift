@@ -18,7 +18,8 @@ extension LoopSource where Self == HeartbeatSource {
         let sender = HeartbeatSender(to: address, isSerial: isSerial, tasks: tasks)
         return HeartbeatSource(
             kind: isSerial ? .serialExecutor : .taskExecutor, executor: isSerial ? 0 : address,
-            owner: { sender.findThread() }, unless: { sender.isInline }, whenRemoved: { sender.end() }
+            owner: { sender.findThread() }, onlyIf: { sender.begin() }, unless: { sender.isInline },
+            whenRemoved: { sender.end() }
         ) { item in
             sender.send {
                 Task.detached(name: HeartbeatSource.taskName, executorPreference: preference) {
@@ -51,21 +52,26 @@ final class SubmittingThread: Sendable {
     private let thread = Atomic<Int32>(0)
     private let whenEnded: @Sendable () -> Void
 
-    /// Creates a thread that begins with the first job; then `whenEnded` runs on it after the last one.
+    /// Creates a thread that begins with the first job, or before it; then `whenEnded` runs on it after the last one.
     init(whenEnded: @escaping @Sendable () -> Void = {}) { self.whenEnded = whenEnded }
 
     var isCurrent: Bool { thread.load(ordering: .relaxed) == clinux_gettid() }
 
-    /// Runs `job` on the thread, and never waits for that; returns `false` if the system refuses the thread.
-    @discardableResult
-    func submit(_ job: @escaping @Sendable () -> Void) -> Bool {
+    /// Begins the thread, unless it has begun; returns `false` if the system refuses it.
+    func begin() -> Bool {
         if !isStarted.load(ordering: .relaxed) {
             // The executor may make threads of the app on it.
             CUnwindEngine.makingThreads {
                 isStarted.store((try? worker.start { [self] in run() }) != nil, ordering: .relaxed)
             }
         }
-        guard isStarted.load(ordering: .relaxed) else { return false }
+        return isStarted.load(ordering: .relaxed)
+    }
+
+    /// Runs `job` on the thread, and never waits for that; returns `false` if the system refuses the thread.
+    @discardableResult
+    func submit(_ job: @escaping @Sendable () -> Void) -> Bool {
+        guard begin() else { return false }
         jobs.put(job, replacing: { _ in true })
         return true
     }
@@ -109,9 +115,11 @@ private final class HeartbeatSender: Sendable {
         // Tasks can be read by the time that a heartbeat is late.
         _ = tasks()
         sent.store(monotonicNow(), ordering: .relaxed)
-        // Without a thread the next heartbeat is never sent, because this one stays pending: the loop is not known to run.
         thread.submit(job)
     }
+
+    /// Begins the thread; returns `false` if the system refuses it.
+    func begin() -> Bool { thread.begin() }
 
     /// Ends the thread: an executor may keep a heartbeat, and with it this object, for ever.
     func end() { thread.end() }

@@ -23,6 +23,7 @@ final class HeartbeatSource: LoopSource {
     /// The name of the threads of a global queue; `nil` for other loops, and if it is not known.
     let workers: String?
     private let send: @Sendable (@escaping @Sendable () -> Void) -> Void
+    private let canSend: @Sendable () -> Bool
     private let owner: @Sendable () -> CaptureTarget?
     let isUnneeded: @Sendable () -> Bool
     /// Returns whether the loop does not run its items on purpose, or is reported for it; takes an item's age in nanoseconds.
@@ -49,11 +50,13 @@ final class HeartbeatSource: LoopSource {
     ///
     /// `send` runs on the watchdog, the first time on the thread that begins the watch, and must not wait. `owner` returns
     /// the thread that runs the loop now; `nil` for a loop that keeps the thread of its last item. `isUnneeded`: the loop
-    /// has ended, or is observed in a better way. While `isExcused`, an item may be late.
+    /// has ended, or is observed in a better way. While `isExcused`, an item may be late. Unless `canSend`, the next
+    /// check tries again.
     init(
         kind: LoopKind, isServed: Bool = false, executor: UInt64 = 0, workers: String? = nil,
         owner: @escaping @Sendable () -> CaptureTarget? = { nil },
         idle: (any IdleCheck)? = nil,
+        onlyIf canSend: @escaping @Sendable () -> Bool = { true },
         unless isUnneeded: @escaping @Sendable () -> Bool = { false },
         excusedIf isExcused: @escaping @Sendable (UInt64) -> Bool = { _ in false },
         whenRemoved: @escaping @Sendable () -> Void = {},
@@ -64,6 +67,7 @@ final class HeartbeatSource: LoopSource {
         self.executor = executor
         if isServed { lastRan.store(monotonicNow(), ordering: .relaxed) }
         self.send = send
+        self.canSend = canSend
         self.owner = owner
         self.idle = idle
         self.isUnneeded = isUnneeded
@@ -104,6 +108,7 @@ final class HeartbeatSource: LoopSource {
             lastIdle.store(now, ordering: .relaxed)
             return next
         }
+        guard canSend() else { return next }
         isPending.store(true, ordering: .relaxed)
         lastSent.store(now, ordering: .relaxed)
         healthyBefore.store(max(ran, lastIdle.load(ordering: .relaxed)), ordering: .relaxed)
@@ -290,8 +295,8 @@ extension LoopSource where Self == HeartbeatSource {
             let isOfSwiftNIO = HeartbeatSource.isOfSwiftNIO(loop)
             if isOfSwiftNIO { end.watch(loop) }
             return HeartbeatSource(
-                kind: .eventLoop, idle: EventLoopIdleCheck(), unless: { end.hasCome },
-                whenRemoved: { if isOfSwiftNIO { end.cancel() } else { thread.end() } }
+                kind: .eventLoop, idle: EventLoopIdleCheck(), onlyIf: { isOfSwiftNIO || thread.begin() },
+                unless: { end.hasCome }, whenRemoved: { if isOfSwiftNIO { end.cancel() } else { thread.end() } }
             ) { item in
                 if isOfSwiftNIO { return loop.execute(item) }
                 thread.submit {

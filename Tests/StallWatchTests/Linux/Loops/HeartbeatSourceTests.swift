@@ -155,6 +155,19 @@ import Testing
         #expect(recorder.snapshot().began == 2000)
     }
 
+    /// The system may refuse the thread that sends it.
+    @Test func `an item that cannot be sent is sent by a later check`() {
+        let canSend = Atomic(false)
+        let source = HeartbeatSource(
+            kind: .eventLoop, isServed: true, onlyIf: { canSend.load(ordering: .relaxed) }
+        ) { [loop] item in loop.add(item) }
+        #expect(source.beat(recorder, threshold: 100, at: 1000) == 1050)
+        #expect(loop.pending == 0 && recorder.snapshot().began == nil)
+        canSend.store(true, ordering: .relaxed)
+        #expect(source.beat(recorder, threshold: 100, at: 1050) == 1100)
+        #expect(loop.pending == 1 && recorder.snapshot().began == 1050)
+    }
+
     @Test func itemsAreSentTwicePerThreshold() {
         let source = source()
         _ = source.beat(recorder, threshold: 100, at: 1000)
