@@ -104,9 +104,10 @@ extension StallMonitor.Configuration {
         ///
         /// A socket that cannot be opened is logged (without a log, on standard error), and the monitor starts without it.
         ///
-        /// - Parameter directory: The directory of the socket, created with the monitor if it does not exist. It stays
-        ///   the same wherever its path leads later. The path has at most some 70 bytes. Any number of processes may
-        ///   share it, also of several containers.
+        /// - Parameter directory: The directory of the socket, created with the monitor if it does not exist, for the
+        ///   user that the process has then: one that gives up root before ``StallMonitor/start()`` may open no socket
+        ///   in it. It stays the same wherever its path leads later. The path has at most some 70 bytes. Any number of
+        ///   processes may share it, also of several containers.
         /// - Returns: The access.
         public static func socket(directory: String) -> Control { Control(directory: directory) }
     }
