@@ -158,6 +158,15 @@ extension AdviceTests {
             "held"
         ),
         (
+            "fileLock", Stall(kind: .lock, call: call("fcntl", "/db/lock", [own]), lock: lock(.file, [])),
+            "try the lock (F_OFD_SETLK) and come back later, or let go of it sooner",
+            Stall(kind: .lock, lock: lock(.pthreadMutex, [])), "held"
+        ),
+        (
+            "fileLock", Stall(kind: .lock, call: call("fcntl", "/db/lock"), lock: lock(.file, [])),
+            "try it (F_SETLK) and come back later", Stall(kind: .lock, lock: lock(.pthreadMutex, [])), "held"
+        ),
+        (
             "libraryLock", Stall(kind: .lock, lock: lock(.stdio, [owner(call: call("write", "pipe:[4]"))])),
             "(it is in save() (Disk.swift:7))", Stall(call: call("write", "pipe:[4]")), "stream"
         ),

@@ -146,6 +146,11 @@ extension AdviceTests {
         report.cause?.confidence = .possible
         report.fingerprint = "0123456789abcdef"
         #expect(report.advice?.text.contains(words) == true, "the waits have a little more time")
+        report.cause?.otherCall = Self.call("nanosleep", "30 ms")
+        report.cause?.voluntarySwitches = 11
+        #expect(report.advice?.text.contains(words) == true, "many waits share the time with what runs")
+        report.cause?.voluntarySwitches = 10
+        #expect(report.advice?.text.hasPrefix("Move the wait in load() (Store.swift:12) off the loop.") == true)
     }
 
     @Test func `canceling an operation ends the sleeps of its children`() throws {
