@@ -186,8 +186,8 @@ final class LiveEngine: MonitorEngine {
     }
 
     func start() throws(StallWatchError) {
-        // Before the first lock: a child that is forked meanwhile has it held for good.
-        startedBy.store(clinux_process_number(), ordering: .relaxed)
+        // Before the first lock, also in memory: a child that is forked meanwhile has it held for good.
+        startedBy.store(clinux_process_number(), ordering: .sequentiallyConsistent)
         try state.withLock { state throws(StallWatchError) in
             switch state.phase {
             case .running: throw .startedTwice
