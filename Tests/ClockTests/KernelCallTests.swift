@@ -58,6 +58,8 @@ import TestSupport
         var stalls = 0, whole = 0, named = 0, short = 0
         for _ in 0..<Self.rounds * Self.maximumTries where stalls < Self.rounds {
             let prepared = try #require(call.prepare(files))
+            // Preparing takes seconds, for which a watchdog that has just been started may wait, too.
+            try #require(watchdog.waitForPass(until: endOfPatience))
             usleep(2_000)
             probe.beginTurn()
             var calls: UInt32 = 0
