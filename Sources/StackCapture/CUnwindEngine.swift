@@ -177,8 +177,7 @@ package final class CUnwindEngine: CaptureEngine {
         of probe: ThreadProbe, _ method: StallReport.CaptureMethod, hasReturned: Bool = false,
         _ call: (inout cunwind_capture_info) -> cunwind_status
     ) throws(CaptureFailure) -> CapturedStack {
-        // The capture knows only the images of the last refresh.
-        cunwind_engine_refresh_images(engine)
+        cunwind_engine_prepare(engine)
         var info = cunwind_capture_info()
         let status = call(&info)
         var held = info.held_nanoseconds

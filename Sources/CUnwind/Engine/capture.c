@@ -39,6 +39,9 @@ bool cunwind_finish(cunwind_engine *engine, cunwind_thread *thread, const cunwin
                     const cunwind_registers *registers, cunwind_stack *stack, bool may_retake) {
   uint64_t stack_pointer = registers->value[CUNWIND_SP];
   uint64_t copied_to = cunwind_stack_end(&thread->bounds, stack_pointer);
+  // Not before the copy: a thread in munmap(2) may keep a reader of the process's memory waiting, and has to be stopped
+  // before it leaves the call.
+  cunwind_update_images(engine);
   engine->unwinder.copy = copy;
   cunwind_unwind(&engine->unwinder, registers, stack);
   thread->bounds.other_low = thread->bounds.other_high = 0;

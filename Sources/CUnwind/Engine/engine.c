@@ -101,16 +101,23 @@ void cunwind_engine_destroy(cunwind_engine *engine) {
   free(engine);
 }
 
-size_t cunwind_engine_refresh_images(cunwind_engine *engine) {
-  // Before each capture, also before a read: the next capture that needs the helper may come much later.
+void cunwind_engine_prepare(cunwind_engine *engine) {
+  // Also before a read: the next capture that needs the helper may come much later.
   cunwind_helper_has_ended(&engine->helper, 0);
   cunwind_tidy_pending(engine);
   // The app may have added a filter that ends the process for the call that reads memory.
   cunwind_guarded_renew();
-  if (cunwind_modules_refresh(&engine->modules)) {
-    cunwind_page_cache_flush(&engine->pages);
-    cunwind_unwinder_flush(&engine->unwinder);
-  }
+}
+
+void cunwind_update_images(cunwind_engine *engine) {
+  if (!cunwind_modules_refresh(&engine->modules)) return;
+  cunwind_page_cache_flush(&engine->pages);
+  cunwind_unwinder_flush(&engine->unwinder);
+}
+
+size_t cunwind_engine_refresh_images(cunwind_engine *engine) {
+  cunwind_engine_prepare(engine);
+  cunwind_update_images(engine);
   return engine->modules.count;
 }
 

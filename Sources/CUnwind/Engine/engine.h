@@ -44,8 +44,11 @@ const cunwind_context_layout *cunwind_context_prepare(cunwind_engine *engine, cu
 typedef cunwind_status cunwind_copying(cunwind_engine *engine, cunwind_thread *thread, const cunwind_stack_copy **copy,
                                        cunwind_registers *registers, cunwind_capture_info *info);
 
-/// Unwinds the copy, and learns from it the end of the thread's stack. False, only if `may_retake`: the copy ended too
-/// early. The thread's bounds now have the end of the stack: capture again.
+/// Updates the engine's list of images. Async-signal-safe: yes.
+void cunwind_update_images(cunwind_engine *engine);
+
+/// Updates the images, unwinds the copy, and learns from it the end of the thread's stack. False, only if `may_retake`: the
+/// copy ended too early. The thread's bounds now have the end of the stack: capture again.
 bool cunwind_finish(cunwind_engine *engine, cunwind_thread *thread, const cunwind_stack_copy *copy,
                     const cunwind_registers *registers, cunwind_stack *stack, bool may_retake);
 

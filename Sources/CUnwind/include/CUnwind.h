@@ -286,10 +286,14 @@ cunwind_status cunwind_engine_probe_stop(cunwind_engine *_Nonnull engine, int ti
 /// tries, or if the process has added a filter since its first question.
 bool cunwind_may_send_signals(void);
 
-/// Updates the list of images after dlopen and dlclose, and returns its length. Captures do not update it: call this
-/// first. Costs 0.5 us per image if nothing changed, else 4 us (measured), without a build ID some more. Takes no lock of
-/// the dynamic linker: the thread to be captured may hold it, for example in a callback of dl_iterate_phdr(3). Pointers
-/// from `cunwind_engine_image` are valid until the next call.
+/// Releases what earlier captures have left, and chooses anew how memory is read if the app has added a filter for system
+/// calls. Call it before each capture. Async-signal-safe: no.
+void cunwind_engine_prepare(cunwind_engine *_Nonnull engine);
+
+/// Prepares a capture, updates the list of images after dlopen and dlclose, and returns its length. A capture updates the
+/// list when it has its copy. Costs 0.5 us per image if nothing changed, else 4 us (measured), without a build ID some
+/// more. Takes no lock of the dynamic linker: the thread to be captured may hold it, for example in a callback of
+/// dl_iterate_phdr(3). Pointers from `cunwind_engine_image` are valid until the next call or capture.
 size_t cunwind_engine_refresh_images(cunwind_engine *_Nonnull engine);
 
 /// Returns a number that changes whenever the list of images changes. Async-signal-safe: yes.

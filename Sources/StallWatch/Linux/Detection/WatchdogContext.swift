@@ -81,6 +81,8 @@ final class WatchdogContext {
                 sample.workers[index].activity = threads.activity(of: sample.workers[index].thread.id)
             }
         }
+        // They are read where the stack is collected: a thread in munmap(2) may keep a reader of memory waiting.
+        guard !sample.isPending else { return sample }
         sample.images = capturer.images()
         DebugFrames.prepare(for: sample.images)
         return sample
