@@ -14,7 +14,9 @@
 bool cunwind_stack_copy_init(cunwind_stack_copy *copy) {
   memset(copy, 0, sizeof *copy);
   copy->bytes = cunwind_map(CUNWIND_MAX_STACK_BYTES, 0);
-  return copy->bytes != NULL;
+  if (!copy->bytes) return false;
+  copy->touched = cunwind_touch(copy->bytes, 0, 1);
+  return true;
 }
 
 void cunwind_stack_copy_touch(cunwind_stack_copy *copy, const cunwind_stack_bounds *bounds) {

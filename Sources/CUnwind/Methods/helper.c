@@ -25,10 +25,13 @@ bool cunwind_helper_init(cunwind_helper_memory *helper) {
   memset(helper, 0, sizeof *helper);
   // One page of the kernel's, which may have 64 KiB on aarch64.
   helper->guard_bytes = (size_t)sysconf(_SC_PAGESIZE);
-  // Without using memory, because most programs never stall.
+  // With one page in use, because most programs never stall. The first page fault in a mapping waits while another thread
+  // is in munmap(2); from Linux 6.4 on, later ones do not.
   helper->stack = cunwind_map(helper->guard_bytes + HELPER_STACK_BYTES, MAP_STACK);
   helper->request = cunwind_map(sizeof *helper->request, MAP_POPULATE);
-  return helper->stack && helper->request && mprotect(helper->stack, helper->guard_bytes, PROT_NONE) == 0;
+  if (!helper->stack || !helper->request || mprotect(helper->stack, helper->guard_bytes, PROT_NONE) != 0) return false;
+  cunwind_touch(helper->stack + helper->guard_bytes, 0, 1);
+  return true;
 }
 
 void cunwind_helper_destroy(cunwind_helper_memory *helper) {
