@@ -64,8 +64,9 @@ import Testing
         }
     }
 
-    /// Ten, because a monitor may start two threads and open four files once (`ProofHost`). `make proofs` makes 1,000,
-    /// and judges memory, too.
+    /// Ten, because a monitor may start two threads and open four files once (`ProofHost`).
+    ///
+    /// `make proofs` makes 1,000, and judges memory, too.
     @Test(.timeLimit(.minutes(20))) func `proofs in a busy app hide no stall, and leave no thread and file`() throws {
         let result = try Command(
             program: Command.product("stallwatch-test-host"), arguments: ["proofs", scratch.path("reports"), "10"]
