@@ -73,7 +73,7 @@ static const struct {
     ROW(CUNWIND_TEST_MEMORY, "a read proved by time slices is never torn", read_proof, true),
     ROW(CUNWIND_TEST_MEMORY, "a read proved by switches is never torn", read_proof, false),
     ROW(CUNWIND_TEST_MEMORY, "the mappings are read once for many threads", mappings, 0),
-    ROW(CUNWIND_TEST_MEMORY, "what only captures need takes no memory before", idle_memory, 0),
+    ROW(CUNWIND_TEST_MEMORY, "what only captures need takes a page of each before", idle_memory, 0),
     ROW(CUNWIND_TEST_IMAGES, "every linked image is listed", listed_images, 0),
     ROW(CUNWIND_TEST_IMAGES, "a library is listed from dlopen to dlclose", loaded_image, 0),
     ROW(CUNWIND_TEST_IMAGES, "a library in a namespace of its own is listed", namespaces, 0),
