@@ -258,13 +258,14 @@ extension AdviceRule {
         AdviceRule(id: "continuation", topic: "overdue") { facts in
             guard facts.cause.kind == .continuation else { return nil }
             let last = facts.report.waits?.last
+            let others =
+                ", and what that waits for; or give the wait a time limit. "
+                + "Other tasks, \(facts.again): stallwatch tasks \(facts.report.process.pid)."
             if let place = last?.place, last?.stack.map(facts.report.provenFrames)?.awaitStream == true {
-                return "Find what yields to or finishes the stream that \(place) reads, and why that comes late; "
-                    + "or give the wait a time limit."
+                return "Find what yields to or finishes the stream that \(place) reads\(others)"
             }
             if facts.report.state == .ended {
-                return "Find what resumes the continuation\(facts.lastWait), and why that came late; "
-                    + "or give the wait a time limit."
+                return "Find what resumes the continuation\(facts.lastWait)\(others)"
             }
             return "Resume the continuation\(facts.lastWait) on every path, an error's and a cancellation's, too: "
                 + "use withTaskCancellationHandler, or a time limit."

@@ -267,7 +267,7 @@ extension AdviceTests {
         ),
         (
             "continuation", overdue(.continuation, .task, .continuation),
-            "in fetch() (Feed.swift:9), and why that came late",
+            "in fetch() (Feed.swift:9), and what that waits for",
             overdue(.deadlock, .task, .task), "taskCircle"
         ),
         (

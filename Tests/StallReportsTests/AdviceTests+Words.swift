@@ -188,6 +188,7 @@ extension AdviceTests {
         var report = try Self.overdue(.continuation, .task, .continuation).report()
         report.waits?[1].stack = 0
         #expect(report.advice?.text.contains("Find what resumes the continuation") == true)
+        #expect(report.advice?.text.contains("when it lasts again: stallwatch tasks \(report.process.pid)") == true)
         report.frames.append(
             .init(offset: "0x9", function: "AsyncStream.Iterator.next()", isInApp: false, kind: .asyncCaller))
         report.stacks[0].insert(report.frames.count - 1, at: 0)
