@@ -57,9 +57,10 @@ extension AdviceRule {
                 // A Timer would go to a loop that no thread runs: the main queue is watched where no run loop runs.
                 default: "DispatchQueue.asyncAfter"
                 }
+            let whole = facts.needingCaller.map { ", or move \($0) off \(facts.loop), if that needs its result" } ?? ""
             return facts.isInTask
                 ? "Replace the sleep in \(place) by try await Task.sleep(for:), which gives the thread back."
-                : "Move the sleep in \(place) off \(facts.loop): let a timer call what comes after it (\(timers))."
+                : "Move the sleep in \(place) off \(facts.loop): let a timer call what comes after it (\(timers))\(whole)."
         },
         // Silent for a sleep.
         AdviceRule(id: "timeout", topic: "sleep") { facts in

@@ -321,13 +321,20 @@ private struct CauseNames {
         let named = share { function($0) == blamed && (inner == nil || callee($0) == inner) }
         let lead = named < 2 * most * 0.9 ? "mostly in " : "in "
         let ownWork = inner == nil && lead == "in " ? places.filter { function($0) == blamed } : []
-        let lines = lines(ownWork.map { (frames[$0.stack[$0.index]].line, $0.share) })
+        func frees(_ place: Place) -> Bool { place.stack[..<place.index].contains { frames[$0].freesValues } }
+        let lines = lines(ownWork.map { (frames[$0.stack[$0.index]].line, $0.share, frees($0)) })
         return lead + [inner, blamed.map { $0 + lines }, told].compactMap(\.self).joined(separator: ", called by ")
     }
 
     /// The lines of a function that had most of its time, if no single one had: ` (41 % at line 114, 32 % at line 113)`.
-    private static func lines(_ parts: [(line: Int?, share: Double)]) -> String {
+    ///
+    /// A value is freed at the line after its last use, which need not have to do with it.
+    private static func lines(_ parts: [(line: Int?, share: Double, frees: Bool)]) -> String {
         let all = parts.reduce(0) { $0 + $1.share }
+        func freed(_ line: Int) -> String {
+            let balance = parts.reduce(0) { $1.line == line ? $0 + ($1.frees ? $1.share : -$1.share) : $0 }
+            return balance > 0 ? "freeing values " : ""
+        }
         let shares = Dictionary(
             parts.map { ($0.line, $0.share / max(all, .leastNonzeroMagnitude)) }, uniquingKeysWith: +)
         let named = shares.filter { $0.value >= leastLineShare }
@@ -335,7 +342,9 @@ private struct CauseNames {
         guard shares[nil] == nil, largest.count > 1, largest[0].value < singleLineShare,
             largest.reduce(0, { $0 + $1.value }) >= singleLineShare
         else { return "" }
-        let words = largest.compactMap { line, share in line.map { "\((share * 100).whole) % at line \($0)" } }
+        let words = largest.compactMap { line, share in
+            line.map { "\((share * 100).whole) % \(freed($0))at line \($0)" }
+        }
         return " (\(words.joined(separator: ", ")))"
     }
 
@@ -365,6 +374,11 @@ extension StallReport {
         self.cause?.summary = sentence
         return true
     }
+}
+
+extension StallReport.Frame {
+    /// Whether Swift's runtime frees a value in it.
+    fileprivate var freesValues: Bool { symbol?.hasPrefix("swift_release") == true || symbol == "swift_arrayDestroy" }
 }
 
 extension StallReport.SystemCall: CustomStringConvertible {

@@ -178,6 +178,20 @@ extension AdviceTests {
         #expect(report.advice?.text.contains(words) == true, "\(report.advice?.text ?? "none")")
     }
 
+    @Test func `a sleep of which a caller may need the result has that said`() throws {
+        var report = try Stall(kind: .sleep, call: Self.call("clock_nanosleep")).report()
+        let words = "off the loop, if that needs its result."
+        for (index, name) in ["open()", "start()"].enumerated() {
+            var caller = report.frames[0]
+            (caller.function, caller.line) = (name, 20 + index)
+            report.frames.append(caller)
+            report.stacks[0].insert(report.frames.count - 1, at: 1 + index)
+            // The callback of the loop needs no result.
+            let text = try #require(report.advice?.text)
+            #expect(text.hasSuffix(", or move open() (Store.swift:20) \(words)") == (index == 1), "\(text)")
+        }
+    }
+
     @Test func `a continuation may still be resumed while the operation goes on`() throws {
         var report = try Self.overdue(.continuation, .task, .continuation).report()
         report.state = .ongoing

@@ -137,6 +137,27 @@ extension StallReportSummaryTests {
         #expect(report.cause?.summary.hasSuffix(", in NoteStore.save(_:)\(words), called by refresh().") == true)
     }
 
+    @Test func `a line at which values are freed is said to be one`() throws {
+        var report = try report(cause(.cpu, onCPU: 900, blocked: 0), inner: [])
+        let (before, sample) = (report, report.samples[0])
+        var release = report.frames[0]
+        (release.function, release.symbol, release.isInApp) = ("swift_release", "swift_release", false)
+        report.frames.append(release)
+        report.samples = [380.0, 330, 190].enumerated().map { index, weight in
+            var frame = report.frames[0]
+            frame.line = 114 - index
+            report.frames.append(frame)
+            let inner = index == 0 ? [report.frames.firstIndex { $0.symbol == "swift_release" } ?? 0] : []
+            report.stacks.append(inner + [report.frames.count - 1, 1, 2])
+            var part = sample
+            (part.stack, part.weightMilliseconds) = (report.stacks.count - 1, weight)
+            return part
+        }
+        report.nameCause(since: before)
+        let words = " (42 % freeing values at line 114, 37 % at line 113, 21 % at line 112)"
+        #expect(report.cause?.summary.hasSuffix(", in NoteStore.save(_:)\(words), called by refresh().") == true)
+    }
+
     @Test func `a wait until a process ends names the child`() throws {
         let inner = ["$s10Foundation7ProcessC13waitUntilExityyF"]
         var call = StallReport.SystemCall(number: 271, name: "ppoll")
