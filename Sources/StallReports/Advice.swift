@@ -146,25 +146,14 @@ struct AdviceFacts {
     }
 
     /// The app's function that called the culprit, with its line.
-    var caller: String? { callers.first?.place }
-
-    /// The app's function that called the culprit and may need its result, as the loop's callback and an observer do not.
-    var needingCaller: String? {
-        let ends = ["deinit", "didset", "willset", "setter"]
-        let isObserver = ends.contains { report.culprit?.function.hasSuffix($0) == true }
-        // The compiler's ways to a function: `__allocating_init`, one-time initialization.
-        let written = callers.filter { frame in
-            !["__", "one-time "].contains { frame.function?.contains($0) == true }
-        }
-        return isObserver || written.count < 2 ? nil : written[0].place
-    }
-
-    private var callers: [StallReport.Frame] {
+    var caller: String? {
         let outer = frames.drop { $0.function != report.culprit?.function }.drop {
             $0.function == report.culprit?.function
         }
         let callers = outer.prefix { StallReport.Callout(symbol: $0.symbol) == nil }
-        return callers.filter { $0.isPlaceOfApp && $0.kind != .asyncCaller && $0.function != "main" }
+        let written = callers.filter { $0.isPlaceOfApp && $0.kind != .asyncCaller && $0.function != "main" }
+        // The compiler's ways to a function: `__allocating_init`, one-time initialization.
+        return written.first { frame in !["__", "one-time "].contains { frame.function?.contains($0) == true } }?.place
     }
 
     /// Where the code runs now, as the end of "Move it off …".

@@ -45,7 +45,8 @@ extension AdviceRule {
             guard facts.sleeps, let place = facts.culprit else { return nil }
             // What runs it needs its value at once.
             let isGetter = facts.report.culprit?.function.hasSuffix(".getter") == true
-            if isGetter || facts.cause.sleeps != nil && !facts.isInTask {
+            let returnsValue = isGetter || facts.report.culprit?.returnsValue == true && !facts.isInTask
+            if returnsValue || facts.cause.sleeps != nil && !facts.isInTask {
                 let caller = facts.caller.map { ", or move its caller \($0) off \(facts.loop)" } ?? ""
                 return "Take the sleep out of \(place)\(caller): it delays what needs its result."
             }
@@ -57,10 +58,9 @@ extension AdviceRule {
                 // A Timer would go to a loop that no thread runs: the main queue is watched where no run loop runs.
                 default: "DispatchQueue.asyncAfter"
                 }
-            let whole = facts.needingCaller.map { ", or move \($0) off \(facts.loop), if that needs its result" } ?? ""
             return facts.isInTask
                 ? "Replace the sleep in \(place) by try await Task.sleep(for:), which gives the thread back."
-                : "Move the sleep in \(place) off \(facts.loop): let a timer call what comes after it (\(timers))\(whole)."
+                : "Move the sleep in \(place) off \(facts.loop): let a timer call what comes after it (\(timers))."
         },
         // Silent for a sleep.
         AdviceRule(id: "timeout", topic: "sleep") { facts in

@@ -158,6 +158,8 @@ public struct StallReport: Codable, Sendable, Equatable, Identifiable {
         public var line: Int?
         /// The share of the stall's duration in which the function or a closure of it was the culprit, 0 to 1; `nil` if unknown.
         public var share: Double?
+        /// `true`: it returns a value to its caller; `nil`: it does not, or that is not known.
+        package var returnsValue: Bool?
     }
 
     package struct MonitorDescription: Codable, Sendable, Equatable {
@@ -184,8 +186,9 @@ public struct StallReport: Codable, Sendable, Equatable, Identifiable {
 }
 
 extension StallReport.Culprit {
-    package init(function: String, image: String?, file: String?, line: Int?) {
+    package init(function: String, image: String?, file: String?, line: Int?, returnsValue: Bool? = nil) {
         (self.function, self.image, self.file, self.line) = (function, image, file, line)
+        self.returnsValue = returnsValue
     }
 
     /// The share in words, such as "71 %"; `nil` if it is unknown or nearly all of the stall.

@@ -180,7 +180,7 @@ extension StallReport.Culprit {
         self.init(
             // Only frames with a name are candidates.
             function: frame.function ?? "", image: frame.image.map { images[$0].name }, file: frame.file,
-            line: frame.line
+            line: frame.line, returnsValue: frame.symbol.flatMap(Demangler.returnsValue) == true ? true : nil
         )
     }
 }

@@ -47,6 +47,19 @@ enum Demangler {
     /// The long form of a mangled Swift name, which has the modules in it; `nil` for any other name.
     static func longName(_ symbol: String) -> String? { demangle(symbol, isLong: true) }
 
+    /// Whether a Swift function or closure returns a value to its caller; `nil` if its name does not tell.
+    static func returnsValue(_ symbol: String) -> Bool? {
+        guard symbol.hasPrefix("$"), let name = longName(symbol) else { return nil }
+        // `closure #1 (Swift.Int) -> Swift.Bool in App.load() -> ()`: its own type comes first.
+        var type = name[...]
+        if let closure = name.firstRange(of: "closure #") {
+            type = name[closure.upperBound...]
+            if let end = type.firstRange(of: " in ") { type = type[..<end.lowerBound] }
+        }
+        guard let arrow = type.ranges(of: " -> ").last else { return nil }
+        return !["()", "Swift.Never"].contains(type[arrow.upperBound...])
+    }
+
     /// Only deeply nested generic types have longer symbols, and their names are unreadable.
     static let maximumSymbolBytes = 16_384
     /// The largest ``ManglingSize/expanded`` of a name that is demangled, which takes some 3 ms then; a byte of the mangled

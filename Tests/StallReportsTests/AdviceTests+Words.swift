@@ -178,18 +178,19 @@ extension AdviceTests {
         #expect(report.advice?.text.contains(words) == true, "\(report.advice?.text ?? "none")")
     }
 
-    @Test func `a sleep of which a caller may need the result has that said`() throws {
+    @Test func `a sleep whose result the caller needs is taken out`() throws {
         var report = try Stall(kind: .sleep, call: Self.call("clock_nanosleep")).report()
-        let words = "off the loop, if that needs its result."
-        for (index, name) in ["open()", "start()"].enumerated() {
+        report.culprit?.returnsValue = true
+        for (index, name) in ["Shelf.__allocating_init()", "start()"].enumerated() {
             var caller = report.frames[0]
             (caller.function, caller.line) = (name, 20 + index)
             report.frames.append(caller)
             report.stacks[0].insert(report.frames.count - 1, at: 1 + index)
-            // The callback of the loop needs no result.
-            let text = try #require(report.advice?.text)
-            #expect(text.hasSuffix(", or move open() (Store.swift:20) \(words)") == (index == 1), "\(text)")
         }
+        let words = "load() (Store.swift:12), or move its caller start() (Store.swift:21) off the loop"
+        #expect(report.advice?.text.hasPrefix("Take the sleep out of " + words) == true)
+        report.culprit?.returnsValue = false
+        #expect(report.advice?.text.contains("let a timer call what comes after it") == true)
     }
 
     @Test func `a continuation may still be resumed while the operation goes on`() throws {

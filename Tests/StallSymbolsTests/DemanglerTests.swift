@@ -34,6 +34,16 @@ import Testing
     }
 
     /// Symbol tables are untrusted input: any bytes give a name and no crash.
+    @Test(
+        arguments: [
+            ("$s3App4load4pathSiSS_tF", true), ("$s3App4load4pathySS_tF", false), ("$s3App4stops5NeverOyF", false),
+            ("$s3App4loadyyFSiyXEfU_", true), ("$s3App4loadSiyFyycfU_", false), ("$s3App5ShelfC4slowACSi_tcfC", true),
+            ("$s3App5ShelfCfD", nil), ("_ZN3App4loadEv", nil), ("main", nil),
+        ] as [(String, Bool?)])
+    func `a name may tell that a function returns a value`(symbol: String, returnsValue: Bool?) {
+        #expect(Demangler.returnsValue(symbol) == returnsValue)
+    }
+
     @Test func damagedNamesDoNotCrashTheDemangler() {
         let good = Array("$s5notes9NoteStoreC4saveyyAA4NoteV_SayAFGtYaKF".utf8)
         var generator = SeededGenerator(seed: 7)
