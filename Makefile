@@ -11,8 +11,6 @@ SWIFT := swift
 # The package manager passes traits in the order of a set. With another order than in the build before it compiles everything
 # again, which took minutes of make test.
 BUILD := env SWIFT_DETERMINISTIC_HASHING=1 $(SWIFT) build
-# For builds whose index no editor reads: to write it takes a part of the time of each debug build.
-UNINDEXED := --disable-index-store
 CLANG_FORMAT := clang-format
 SWIFT_SOURCES := Package.swift Sources Plugins Tests Benchmarks Examples
 C_SOURCES = $(shell find Sources Examples Tests Benchmarks -name '.build*' -prune -o \( -name '*.c' -o -name '*.cpp' -o -name '*.h' \) -print)
@@ -166,9 +164,9 @@ release-samples:
 	Tests/Programs/real-packages.sh release-static --build-only || true
 	$(MAKE) --no-print-directory cases
 debug-samples:
-	$(BUILD) $(UNINDEXED) --package-path Tests/Samples/StallsInTests --build-tests
+	$(BUILD) --package-path Tests/Samples/StallsInTests --build-tests
 	$(GLIB_EXAMPLE)
-	STALLWATCH_INERT=1 $(BUILD) $(UNINDEXED) --scratch-path .build-inert --product StallWatchPackageTests
+	STALLWATCH_INERT=1 $(BUILD) --scratch-path .build-inert --product StallWatchPackageTests
 
 .PHONY: mutations
 mutations: install-for-tests install-python ## Put twenty faults into a copy of the product and say which tests find each: hours
@@ -192,8 +190,8 @@ script-tests:
 	Tests/ScriptTests/bench-table-tests.py
 
 # The example with a GLib loop is built first, in the folder of a sample that has the library already.
-GLIB_EXAMPLE = if pkg-config --exists glib-2.0; then $(BUILD) $(UNINDEXED) --package-path Examples/glib-loop \
-	--product glib-loop --scratch-path Tests/Samples/StallsInTests/.build; fi
+GLIB_EXAMPLE = if pkg-config --exists glib-2.0; then $(BUILD) --package-path Examples/glib-loop --product glib-loop \
+	--scratch-path Tests/Samples/StallsInTests/.build; fi
 # The soak mostly waits. Random inputs and races, which no clock judges, run beside it, and leave it the processors.
 .PHONY: long-tests soak-tests random-tests
 long-tests: install $(BUILT_TESTS)
@@ -239,8 +237,7 @@ sanitize-thread sanitize-address: sanitize-%:
 # The tests need no trait. What the traits add is compiled against the other packages' modules that build-tests has made.
 .PHONY: inert
 inert: install $(BUILT_TESTS) ## Build and test the library as it is off Linux, and compare its public declarations with docs/api.md
-	STALLWATCH_INERT=1 $(SWIFT) test $(UNINDEXED) --disable-xctest --scratch-path .build-inert \
-		--test-product StallWatchPackageTests
+	STALLWATCH_INERT=1 $(SWIFT) test --disable-xctest --scratch-path .build-inert --test-product StallWatchPackageTests
 	scripts/check-api.py --inert
 
 .PHONY: test-aarch64
@@ -293,7 +290,7 @@ BUSY := 0
 
 .PHONY: stalls-in-tests
 stalls-in-tests: install ## Run a sample package with tests that stall, and check which fail and where (RUNS=20 BUSY=8 for load)
-	$(BUILD) $(UNINDEXED) --package-path Tests/Samples/StallsInTests --build-tests
+	$(BUILD) --package-path Tests/Samples/StallsInTests --build-tests
 	$(call built,$(TOOL))
 	$(BOUNDED) Tests/Programs/hangs-in-tests.py --tool "$$($(SWIFT) build --show-bin-path)/stallwatch"
 	$(BOUNDED) Tests/Programs/stalls-in-tests.py --rounds $(RUNS) --busy $(BUSY) \

@@ -104,11 +104,7 @@ import TestSupport
         let swift = try #require(Command.find("swift"))
         // In the sample's folder, which has the library already.
         let folder = Repository.root.appendingPathComponent("Tests/Samples/StallsInTests/.build").path
-        // As the Makefile builds there, or everything is compiled again.
-        let build = [
-            "build", "--disable-index-store", "--package-path", package, "--product", "glib-loop", "--scratch-path",
-            folder,
-        ]
+        let build = ["build", "--package-path", package, "--product", "glib-loop", "--scratch-path", folder]
         try Command(program: swift, arguments: build).succeed()
         let products = try Command(program: swift, arguments: build + ["--show-bin-path"]).succeed()
             .trimmingCharacters(in: .whitespacesAndNewlines)
