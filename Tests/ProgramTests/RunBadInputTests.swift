@@ -14,13 +14,25 @@ import Testing
         _ words: [String], status: Int32, _ sentence: String, options: [String] = [], before: [String] = [],
         sourceLocation: SourceLocation = #_sourceLocation
     ) throws {
-        let tool = try Command.product("stallwatch")
+        let tool = try before.isEmpty ? Command.product("stallwatch") : copyOfTool()
         let all = before + [tool, "run"] + options + ["--"] + words
         let output = try Command(program: "/usr/bin/env", arguments: all, directory: directory.path).run()
         #expect(output.status == status, "\(output.text)", sourceLocation: sourceLocation)
         #expect(output.errors == "Error: \(sentence)\n", sourceLocation: sourceLocation)
         #expect(output.output == "", sourceLocation: sourceLocation)
         #expect(!FileManager.default.fileExists(atPath: directory.path("stalls")), sourceLocation: sourceLocation)
+    }
+
+    /// The tool and its libraries where every user may read them: the repository may be in a home directory of mode 0700.
+    private func copyOfTool() throws -> String {
+        let files = FileManager.default
+        let own = URL(fileURLWithPath: try Command.product("stallwatch"))
+        for name in ["stallwatch", "libStallWatchAgent.so", "libStallWatchPreload.so"]
+        where !files.fileExists(atPath: directory.path(name)) {
+            let product = own.deletingLastPathComponent().appendingPathComponent(name)
+            try files.copyItem(atPath: product.path, toPath: directory.path(name))
+        }
+        return directory.path("stallwatch")
     }
 
     private func compile(_ name: String, _ options: [String] = []) throws -> String {
