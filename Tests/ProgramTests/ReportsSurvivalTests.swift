@@ -80,10 +80,15 @@ import TestSupport
     /// Each container has a process 1, and its own /proc.
     @Test(.enabled(if: geteuid() == 0, "needs root, for PID namespaces"))
     func `containers share a directory`() throws {
+        let namespace = ["--pid", "--fork", "--kill-child", "--mount-proc"]
+        let unshare = try #require(Command.find("unshare"))
+        guard try Command(program: unshare, arguments: namespace + ["true"]).run().status == 0 else {
+            return notRun("namespaces are refused")
+        }
         func container(_ stalls: Int, lasting milliseconds: Int) throws -> TestHost {
             try TestHost(
                 ["stalls", scratch.path, "100", "\(stalls)", "\(milliseconds)", "\(milliseconds)"],
-                wrapper: ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc"])
+                wrapper: ["unshare"] + namespace)
         }
         /// The state of the stall's report once it has names; those of turns that a busy machine delays have ended.
         func states() throws -> [StallState] {
