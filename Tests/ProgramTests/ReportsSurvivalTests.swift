@@ -7,6 +7,14 @@ import StallReports
 import Testing
 import TestSupport
 
+extension Command {
+    /// The words before a program that make it process 1 of a PID namespace with its own /proc; `nil` where that is refused.
+    static func container() throws -> [String]? {
+        let words = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc"]
+        return try Command(program: "/usr/bin/env", arguments: words + ["true"]).run().status == 0 ? words : nil
+    }
+}
+
 /// Reports outlive their process, however it ends; `UnwritableReportsTests` are about disks that take none.
 @Suite struct ReportsSurvivalTests {
     private let scratch = TemporaryDirectory.ofTest()
@@ -80,15 +88,11 @@ import TestSupport
     /// Each container has a process 1, and its own /proc.
     @Test(.enabled(if: geteuid() == 0, "needs root, for PID namespaces"))
     func `containers share a directory`() throws {
-        let namespace = ["--pid", "--fork", "--kill-child", "--mount-proc"]
-        let unshare = try #require(Command.find("unshare"))
-        guard try Command(program: unshare, arguments: namespace + ["true"]).run().status == 0 else {
-            return notRun("namespaces are refused")
-        }
+        guard let wrapper = try Command.container() else { return notRun("namespaces are refused") }
         func container(_ stalls: Int, lasting milliseconds: Int) throws -> TestHost {
             try TestHost(
                 ["stalls", scratch.path, "100", "\(stalls)", "\(milliseconds)", "\(milliseconds)"],
-                wrapper: ["unshare"] + namespace)
+                wrapper: wrapper)
         }
         /// The state of the stall's report once it has names; those of turns that a busy machine delays have ended.
         func states() throws -> [StallState] {
