@@ -8,9 +8,10 @@ extension StallReport {
         ///
         /// `nil` for other loops, and if it is not known.
         package var timers: Int?
-        /// How late the timer is that waited longest, at the end of the stall, in milliseconds.
+        /// How late the timer is that waited longest, at the end of the stall or when the stalled turn ran it, in
+        /// milliseconds; it may have been due before the stall.
         package var longestTimerDelayMilliseconds: Double?
-        /// How often repeating timers did not fire because they were late; `nil` for never.
+        /// How often repeating timers did not fire during the stall because they were late; `nil` for never.
         package var skippedFirings: Int?
         /// The number of blocks, tasks and events in the main queue; `nil` for other loops, and if it is not known.
         ///
@@ -29,35 +30,52 @@ extension StallReport {
         package var laterTurns: Int?
         /// How long these turns took in all, in milliseconds.
         package var laterTurnsMilliseconds: Double?
-        /// For how long timers and items waited, and operations were in progress from its begin to the last look: the
-        /// sum, in milliseconds.
+        /// For how long timers and items waited within the stall, and operations were in progress to the last look: the sum,
+        /// in milliseconds.
         package var totalWaitMilliseconds: Double
         /// What is not known, each with its reason; `nil` if nothing is missing.
         package var missing: [String]?
 
         package init(totalWaitMilliseconds: Double) { self.totalWaitMilliseconds = totalWaitMilliseconds }
 
-        /// How long others waited for the loop, in milliseconds; 0 if nothing waited, `nil` if that is not known.
-        package var harmMilliseconds: Double? {
-            totalWaitMilliseconds == 0 && missing != nil ? nil : totalWaitMilliseconds
+        /// Returns how long others waited for the loop, in milliseconds; 0 if nothing waited, `nil` if that is not known.
+        ///
+        /// It is not where something is missing or may have waited, too: `omitsItems` says whether such items are not counted.
+        package func harmMilliseconds(omitsItems: Bool) -> Double? {
+            if totalWaitMilliseconds > 0 { return totalWaitMilliseconds }
+            let hasTurns = laterTurnsMilliseconds ?? 0 >= StallReport.shortestTurns
+            let mayHaveMore = omitsItems && mainQueueItems != nil || operations != nil || hasTurns
+            return missing != nil || mayHaveMore || timers ?? 0 > 0 || mainQueueItems ?? 0 > 0 ? nil : 0
         }
+    }
+
+    /// How long others waited for the loop, in milliseconds; 0 if nothing waited, `nil` if that is not known.
+    package var harmMilliseconds: Double? {
+        victims?.harmMilliseconds(omitsItems: Self.omitsItems(callout, of: loop.kind, nesting: loop.nesting))
+    }
+
+    /// Whether a drain of the main queue may have taken items away before they could be counted.
+    package static func omitsItems(_ callout: Callout?, of kind: LoopKind, nesting: Int) -> Bool {
+        callout == .mainQueue || nesting > 0 || callout == nil && kind == .runLoop
     }
 
     /// One sentence that says what waited, without a period at the end; `nil` if the report does not tell.
     package var victimsInWords: String? {
         guard let victims else { return nil }
         var parts: [String] = []
-        // What the main queue runs is no longer among its items.
-        let omitsItems = callout == .mainQueue || loop.nesting > 0
+        let omitsItems = Self.omitsItems(callout, of: loop.kind, nesting: loop.nesting)
         if let timers = victims.timers, timers > 0 {
             let delay = victims.longestTimerDelayMilliseconds.map { Self.inWords($0) } ?? ""
             let late = timers == 1 ? "a timer, \(delay) late" : "\(timers) timers, one of them \(delay) late"
             let skipped = victims.skippedFirings.map { $0 == 1 ? ", one firing skipped" : ", \($0) firings skipped" }
-            parts.append(late + (skipped ?? ""))
+            // The time before the stall is not its.
+            let isOlder = victims.longestTimerDelayMilliseconds ?? 0 > durationMilliseconds
+            parts.append(late + (isOlder ? ", due before it" : "") + (skipped ?? ""))
         }
         if let items = victims.mainQueueItems, items > 0 {
             let wait = victims.longestItemWaitMilliseconds.map { Self.inWords($0) } ?? ""
-            let least = omitsItems ? "at least " : ""
+            // A main queue without a run loop runs its items one by one, between the looks.
+            let least = omitsItems || loop.kind == .mainQueue ? "at least " : ""
             let noun = items == 1 ? "item of the main queue, for" : "items of the main queue, the first for"
             parts.append("\(least)\(items) \(noun) \(wait) or longer")
         }
@@ -94,7 +112,7 @@ extension StallReport {
     }
 
     /// The shortest time of the turns after a stall that is worth a word, in milliseconds: any turn has one right before it.
-    private static let shortestTurns = 10.0
+    fileprivate static let shortestTurns = 10.0
 
     /// The turns right after the stall, which may have waited for its end, as the end of a sentence.
     private func after(_ victims: Victims) -> String {

@@ -5,13 +5,14 @@ import Testing
 
 @Suite struct StallReportVictimsTests {
     private func words(
-        callout: StallReport.Callout? = .source0, _ change: (inout StallReport.Victims) -> Void
+        callout: StallReport.Callout? = .source0, lasting milliseconds: Double = 3_000,
+        _ change: (inout StallReport.Victims) -> Void
     ) throws -> String? {
         var victims = StallReport.Victims(totalWaitMilliseconds: 0)
         (victims.timers, victims.mainQueueItems) = (0, 0)
         change(&victims)
         var report = try StallReport.literal()
-        (report.victims, report.callout) = (victims, callout)
+        (report.victims, report.callout, report.durationMilliseconds) = (victims, callout, milliseconds)
         return report.victimsInWords
     }
 
@@ -100,12 +101,37 @@ import Testing
         #expect(text == "Not known: the timers: another layout")
     }
 
+    @Test func `a timer that was due before the stall is said to be`() throws {
+        let text = try words(lasting: 300) { ($0.timers, $0.longestTimerDelayMilliseconds) = (1, 30_300) }
+        #expect(text == "Waited for it: a timer, 30.3 s late, due before it")
+    }
+
+    @Test func `without a callout, items that ran in the same turn are not known`() throws {
+        let text = try words(callout: nil) { _ in }
+        #expect(text?.hasSuffix("(items that ran in the same turn are not counted)") == true)
+    }
+
     @Test func harmIsUnknownIfNothingIsKnownToWait() {
-        var victims = StallReport.Victims(totalWaitMilliseconds: 0)
-        #expect(victims.harmMilliseconds == 0)
-        victims.missing = ["the timers: another layout"]
-        #expect(victims.harmMilliseconds == nil)
-        victims.totalWaitMilliseconds = 20
-        #expect(victims.harmMilliseconds == 20)
+        func harm(omitsItems: Bool = false, _ change: (inout StallReport.Victims) -> Void) -> Double? {
+            var victims = StallReport.Victims(totalWaitMilliseconds: 0)
+            change(&victims)
+            return victims.harmMilliseconds(omitsItems: omitsItems)
+        }
+        #expect(harm { _ in } == 0)
+        #expect(harm { $0.missing = ["the timers: another layout"] } == nil)
+        #expect(harm { ($0.missing, $0.totalWaitMilliseconds) = (["the timers: another layout"], 20) } == 20)
+        #expect(harm { $0.operations = 1 } == nil, "it may not need the loop")
+        #expect(harm { ($0.laterTurns, $0.laterTurnsMilliseconds) = (1, 9) } == 0)
+        #expect(harm { ($0.laterTurns, $0.laterTurnsMilliseconds) = (1, 10) } == nil, "they may have waited")
+        #expect(harm(omitsItems: true) { $0.mainQueueItems = 0 } == nil, "it was drained with others")
+        #expect(harm(omitsItems: true) { $0.timers = 0 } == 0, "the loop has no main queue")
+    }
+
+    @Test func `whether items are omitted depends on the callout`() {
+        #expect(StallReport.omitsItems(.mainQueue, of: .runLoop, nesting: 0))
+        #expect(StallReport.omitsItems(.timer, of: .runLoop, nesting: 1))
+        #expect(StallReport.omitsItems(nil, of: .runLoop, nesting: 0))
+        #expect(!StallReport.omitsItems(.source0, of: .runLoop, nesting: 0))
+        #expect(!StallReport.omitsItems(nil, of: .mainQueue, nesting: 0))
     }
 }

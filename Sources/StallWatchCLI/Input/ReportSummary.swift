@@ -52,11 +52,13 @@ struct ReportSummary: Sendable, Equatable {
 extension ReportSummary: Decodable {
     private enum Key: String, CodingKey {
         case schemaVersion, id, kind, state, startedAt, durationMilliseconds, process, metadata, fingerprint, repeats
-        case repeated, culprit, loop, cause, context, missingSamplesReason, victims
+        case repeated, culprit, loop, cause, context, missingSamplesReason, victims, callout
     }
 
     private struct LabeledLoop: Decodable {
         var label: String
+        var kind: StallReport.LoopKind
+        var nesting: Int
     }
 
     private struct KnownCause: Decodable {
@@ -78,13 +80,16 @@ extension ReportSummary: Decodable {
         durationMilliseconds = try fields.decode(Double.self, forKey: .durationMilliseconds)
         process = try fields.decode(StallReport.ProcessDescription.self, forKey: .process)
         metadata = try fields.decode([String: String].self, forKey: .metadata)
-        loop = try fields.decode(LabeledLoop.self, forKey: .loop).label
+        let loop = try fields.decode(LabeledLoop.self, forKey: .loop)
+        self.loop = loop.label
         fingerprint = try fields.decodeIfPresent(String.self, forKey: .fingerprint)
         repeats = try fields.decode(Int.self, forKey: .repeats)
         repeated = try fields.decodeIfPresent(StallReport.RepeatedStalls.self, forKey: .repeated)
         culprit = try fields.decodeIfPresent(Culprit.self, forKey: .culprit)
         cause = try fields.decodeIfPresent(KnownCause.self, forKey: .cause)?.kind
-        harmMilliseconds = try fields.decodeIfPresent(StallReport.Victims.self, forKey: .victims)?.harmMilliseconds
+        let callout = try fields.decodeIfPresent(StallReport.Callout.self, forKey: .callout)
+        harmMilliseconds = try fields.decodeIfPresent(StallReport.Victims.self, forKey: .victims)?.harmMilliseconds(
+            omitsItems: StallReport.omitsItems(callout, of: loop.kind, nesting: loop.nesting))
         isMissed = fields.contains(.missingSamplesReason)
         let context = try fields.decodeIfPresent(NamedContext.self, forKey: .context)
         self.context = context?.label ?? context?.taskName
@@ -151,7 +156,7 @@ extension ReportSummary {
             culprit: report.culprit.map {
                 Culprit(function: $0.function, image: $0.image, file: $0.file, line: $0.line)
             },
-            cause: report.cause?.kind, harmMilliseconds: report.victims?.harmMilliseconds,
+            cause: report.cause?.kind, harmMilliseconds: report.harmMilliseconds,
             isMissed: report.missingSamplesReason != nil,
             context: report.context.flatMap { $0.label ?? $0.taskName },
             functions: report.frames.compactMap(\.function)

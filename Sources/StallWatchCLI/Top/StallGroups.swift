@@ -115,7 +115,9 @@ struct StallGroup: Sendable, Equatable {
         reports += 1
         if report.isMissed { missed += 1 }
         if let harm = report.harmMilliseconds {
-            harmMilliseconds = (harmMilliseconds ?? 0) + harm * Double(1 &+ report.repeats)
+            // What waited for the repeats is not known: as much for each millisecond.
+            let share = report.durationMilliseconds > 0 ? weight / report.durationMilliseconds : 1
+            harmMilliseconds = (harmMilliseconds ?? 0) + harm * share
         }
         repeats &+= report.repeats
         let milliseconds = report.durationMilliseconds

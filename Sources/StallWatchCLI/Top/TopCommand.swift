@@ -11,7 +11,7 @@ struct TopCommand: ParsableCommand {
             have no report of their own, and so do share, total and max: ≈ marks a total with reports of older versions, which do not \
             say how long these lasted. p50 and p95 are of the reports. Where groups have the same culprit, the first caller is shown \
             that differs. Harm is how long timers and items of the main queue waited, and operations were in flight meanwhile: the \
-            sum; repeats count like the report. A terminal gets as many groups as it has lines for. Elsewhere lines have any length, unless COLUMNS is set.
+            sum; repeats count like the report, by their time. A terminal gets as many groups as it has lines for. Elsewhere lines have any length, unless COLUMNS is set.
 
             --history compares the versions in the reports' metadata. A stall is new if only the newest version has it, gone if \
             the versions since it was last seen do not have it, and regressed if the newest version has it again after versions \

@@ -148,7 +148,7 @@ extension LoopSupervisor {
             record.loop.priorities = (loop.source as? HeartbeatSource)?.pendingPriorities ?? record.loop.priorities
         }
         record.samples = log.samples
-        record.victims = victims.victims(until: stall.start &+ record.duration)
+        record.victims = victims.victims(from: stall.start, until: stall.start &+ record.duration)
         // In a deadlock every thread matters, and there may be no later opportunity to capture them.
         let isDeadlock = record.cause?.kind == .deadlock && record.lacksThreads
         if isDeadlock || context.options.capturesAllThreads && isFirst && record.receiver == nil {
@@ -174,7 +174,7 @@ extension LoopSupervisor {
         record.state = .ended
         record.duration = end &- min(stall.start, end)
         record.tasks = context.tasks
-        record.victims = victims.victims(until: end)
+        record.victims = victims.victims(from: stall.start, until: end)
         loop.timerDelays.add(victims.dueTimers, at: end)
         if let thread = record.loop.thread?.id {
             let cause = diagnostician.end(

@@ -138,9 +138,10 @@ struct LoopSupervisor {
             notRun?.poll(poll, of: loop, context, countingFrom: countingFrom) ?? .max)
         isLoadFollowed = nextLoad != .max
         let nextEscalation = escalate(poll, at: time)
+        let nextLook = followVictims(poll, at: time)
         updateProgress(poll, at: time)
         let nextPoll = min(
-            decision.nextPoll ?? .max, nextEscalation ?? .max, poll.nextHeartbeat ?? .max,
+            decision.nextPoll ?? .max, nextEscalation ?? .max, poll.nextHeartbeat ?? .max, nextLook,
             followed?.due(besideTurn: goesOn) ?? .max)
         isQuiet = nextPoll == .max
         return min(nextPoll, nextLoad)
@@ -218,6 +219,19 @@ struct LoopSupervisor {
         loop.timerDelays.add(victims.dueTimers, at: now)
     }
 
+    /// Looks at what waits once more when that is due; returns when the next look is, `.max` if there is none.
+    ///
+    /// The looks go on beside the samples: while one is pending, between them, and after the last.
+    private mutating func followVictims(_ poll: LoopPoll, at time: UInt64) -> UInt64 {
+        guard let stall = detector.stall, victimReader.readsLoop, let last = victims.lastLook, open != nil else {
+            return .max
+        }
+        let due = VictimLog.nextLook(after: last, from: stall.start)
+        guard time >= due else { return due }
+        lookAtVictims(of: stall, poll)
+        return VictimLog.nextLook(after: max(time, victims.lastLook ?? time), from: stall.start)
+    }
+
     /// Reports the last stall with the turns that have followed it by now.
     mutating func reportFollowed(at time: UInt64) {
         guard var stall = followed.take() else { return }
@@ -267,7 +281,7 @@ struct LoopSupervisor {
         resolvePending()
         open?.record.state = .abandoned
         open?.record.duration = max(time &- stall.start, duration)
-        open?.record.victims = victims.victims(until: time)
+        open?.record.victims = victims.victims(from: stall.start, until: time)
         open?.leadUp?.update(among: context.loops, now: time)
         submit()
     }

@@ -188,7 +188,7 @@ struct StallDetector {
 /// Between samples, and before the threshold, the turn is *checked* at smaller intervals, which shows when the thread
 /// went from one place to the next: the thread is only captured if it has run since the last capture. With a threshold
 /// of 250 ms, samples are due at 0.25, 0.375, 0.56, 0.84, 1.3, 1.9, 2.8 … seconds. Twenty samples last for nine
-/// minutes; after them an endless stall costs nothing.
+/// minutes; after them an endless stall costs next to nothing.
 struct SampleSchedule: Equatable {
     var budget: Int
     /// The ratio of a sample's age to the age of the sample before it, over 1.

@@ -4,10 +4,15 @@ import StackCapture
 import Synchronization
 
 /// A timer that is due: since when, and every how many nanoseconds it fires, 0 for once.
-struct DueTimer: Equatable, Sendable {
+struct DueTimer: Hashable, Sendable {
     /// In monotonic nanoseconds.
     var due: UInt64
     var interval: UInt64
+    /// That of the timer; 0 if it is not known.
+    var address: UInt64 = 0
+
+    /// Returns how often a timer that repeats should have fired by a time, after the first time.
+    func firings(by time: UInt64) -> UInt64 { (max(time, due) - due) / interval }
 }
 
 /// Where a CFRunLoop keeps the timers of the mode that it runs in: offsets in words (CFRunLoop.c, CFArray.c).
@@ -62,7 +67,7 @@ struct RunLoopLayout: Equatable, Sendable {
             due.append(
                 DueTimer(
                     due: timer[date],
-                    interval: every > 0 && every < Self.longestInterval ? UInt64(every * 1e9) : 0))
+                    interval: every > 0 && every < Self.longestInterval ? UInt64(every * 1e9) : 0, address: item))
         }
         return memory.words(at: array, count: Self.arrayWords) == words ? due : nil
     }

@@ -348,6 +348,26 @@ import TestSupport
     }
 }
 
+/// The looks at what waits for a loop that stalls.
+@Suite struct VictimLooksTests {
+    private static let threshold: UInt64 = 320_000_000
+    private static let begin: UInt64 = 1_000_000_000
+
+    @Test func `looks go on beside the samples and when there are no more`() {
+        let world = WatchedWorld(at: Self.begin)
+        let context = world.context(StubCapturer())
+        defer { withExtendedLifetime(context) {} }
+        let loop = LoopMonitor.stub("main", threshold: Self.threshold, ThreadSource(.mainQueue))
+        var supervisor = LoopSupervisor(loop, context)
+        loop.recorder.beginTurn(at: Self.begin)
+        let first = Self.begin + Self.threshold
+        let next = supervisor.poll(at: first, in: world)
+        #expect(supervisor.victims.lastLook == first && next == first + 10_000_000)
+        supervisor.poll(at: next, in: world)
+        #expect(supervisor.victims.lastLook == next)
+    }
+}
+
 /// A loop that does not report its end, whose thread goes on with something else.
 @Suite struct LoopEndTests {
     private static let threshold: UInt64 = 100_000_000

@@ -7,7 +7,7 @@ import Testing
 /// Looks at what waits for a loop that stalls from 10 s to 12 s; times are in nanoseconds.
 @Suite struct VictimLogTests {
     private static let second: UInt64 = 1_000_000_000
-    private static let end = 12 * second
+    private static let (start, end) = (10 * second, 12 * second)
     private var log = VictimLog()
 
     private func look(
@@ -20,15 +20,15 @@ import Testing
     }
 
     @Test func withoutALookNothingIsKnown() {
-        #expect(log.victims(until: Self.end) == nil)
+        #expect(log.victims(from: Self.start, until: Self.end) == nil)
     }
 
     @Test mutating func nothingWaitsIfNothingIsDue() throws {
         log.add(look(after: 250))
-        let victims = try #require(log.victims(until: Self.end))
+        let victims = try #require(log.victims(from: Self.start, until: Self.end))
         #expect(victims.timers == 0 && victims.mainQueueItems == 0 && victims.operations == nil)
         #expect(victims.longestTimerDelayMilliseconds == nil && victims.longestItemWaitMilliseconds == nil)
-        #expect(victims.totalWaitMilliseconds == 0 && victims.harmMilliseconds == 0)
+        #expect(victims.totalWaitMilliseconds == 0 && victims.harmMilliseconds(omitsItems: false) == 0)
     }
 
     @Test func `a look tells whether something waits`() {
@@ -45,21 +45,49 @@ import Testing
         log.add(look(after: 250, timers: [first]))
         let second = DueTimer(due: 11 * Self.second, interval: 300_000_000)
         log.add(look(after: 1_500, timers: [first, second]))
-        let victims = try #require(log.victims(until: Self.end))
+        let victims = try #require(log.victims(from: Self.start, until: Self.end))
         #expect(victims.timers == 2 && victims.longestTimerDelayMilliseconds == 1_900)
         #expect(victims.skippedFirings == 3 && victims.totalWaitMilliseconds == 2_900)
     }
 
-    @Test mutating func aTimerThatIsRemovedIsNoVictim() throws {
-        log.add(look(after: 250, timers: [DueTimer(due: 10 * Self.second, interval: 0)]))
-        log.add(look(after: 500))
-        #expect(try #require(log.victims(until: Self.end)).timers == 0)
+    /// Due timers run in the turn of a source0 that stalls.
+    @Test mutating func `a timer that the turn has run waited until the look that saw it last`() throws {
+        let timers = [100, 200, 300].map { part in
+            DueTimer(due: Self.start + part * 1_000_000, interval: 0, address: 0x100 * part)
+        }
+        log.add(look(after: 400, timers: timers))
+        log.add(look(after: 1_000, timers: timers))
+        log.add(look(after: 1_100, timers: [timers[2]]))
+        log.add(look(after: 1_200))
+        let victims = try #require(log.victims(from: Self.start, until: Self.end))
+        #expect(victims.timers == 3 && victims.longestTimerDelayMilliseconds == 900)
+        #expect(victims.totalWaitMilliseconds == 900 + 800 + 800)
+    }
+
+    @Test mutating func `a timer that is due again is one timer`() throws {
+        let first = DueTimer(due: Self.start + 100_000_000, interval: 50_000_000, address: 0x10)
+        log.add(look(after: 1_000, timers: [first]))
+        let again = DueTimer(due: Self.start + 1_050_000_000, interval: 50_000_000, address: 0x10)
+        log.add(look(after: 1_100, timers: [again]))
+        let victims = try #require(log.victims(from: Self.start, until: Self.start + 1_150_000_000))
+        #expect(victims.timers == 1 && victims.totalWaitMilliseconds == 900 + 100)
+        #expect(victims.skippedFirings == 18 + 2)
+    }
+
+    /// As in a modal mode: the time before the stall is not its.
+    @Test mutating func `a timer that was due before the stall waits from its begin`() throws {
+        let timer = DueTimer(due: Self.start - 3_050_000_000, interval: 1_000_000_000)
+        log.add(look(after: 1_000, timers: [timer]))
+        let victims = try #require(log.victims(from: Self.start, until: Self.start + 1_500_000_000))
+        #expect(victims.totalWaitMilliseconds == 1_500 && victims.longestTimerDelayMilliseconds == 4_550)
+        // At 10.95 s; the next would be at 11.95 s.
+        #expect(victims.skippedFirings == 1)
     }
 
     @Test mutating func anItemIsAsOldAsTheLookThatSawItFirst() throws {
         log.add(look(after: 250, items: 3))
         log.add(look(after: 1_000, items: 5))
-        let victims = try #require(log.victims(until: Self.end))
+        let victims = try #require(log.victims(from: Self.start, until: Self.end))
         #expect(victims.mainQueueItems == 5 && victims.longestItemWaitMilliseconds == 1_750)
         #expect(victims.totalWaitMilliseconds == 3 * 1_750 + 2 * 1_000)
     }
@@ -68,7 +96,7 @@ import Testing
     @Test mutating func itemsAfterAnotherFirstOneAreNew() throws {
         log.add(look(after: 250, items: 50))
         log.add(look(after: 1_000, items: 60, first: 0x20))
-        let victims = try #require(log.victims(until: Self.end))
+        let victims = try #require(log.victims(from: Self.start, until: Self.end))
         #expect(victims.mainQueueItems == 60 && victims.longestItemWaitMilliseconds == 1_000)
     }
 
@@ -78,33 +106,94 @@ import Testing
         seen.isCut = true
         log.add(seen)
         let missing = "more items of the main queue than were counted"
-        #expect(try #require(log.victims(until: Self.end)).missing == [missing])
+        #expect(try #require(log.victims(from: Self.start, until: Self.end)).missing == [missing])
         log.add(look(after: 500, items: 7))
-        #expect(try #require(log.victims(until: Self.end)).missing == nil)
+        #expect(try #require(log.victims(from: Self.start, until: Self.end)).missing == [missing], "they were served")
     }
 
-    /// A nested run has served the items that were there before.
-    @Test mutating func itemsThatWereServedDoNotCount() throws {
+    /// A main queue without a run loop runs one item after the other.
+    @Test mutating func `items that the turn has run are counted, each once`() throws {
         log.add(look(after: 250, items: 3))
-        log.add(look(after: 1_000, items: 1))
-        let victims = try #require(log.victims(until: Self.end))
-        #expect(victims.mainQueueItems == 1 && victims.longestItemWaitMilliseconds == 1_000)
+        log.add(look(after: 750, items: 3))
+        log.add(look(after: 1_000, items: 1, first: 0x20))
+        let victims = try #require(log.victims(from: Self.start, until: Self.end))
+        #expect(victims.mainQueueItems == 3 && victims.longestItemWaitMilliseconds == 1_000)
+        #expect(victims.totalWaitMilliseconds == 2 * 500 + 1_000)
     }
 
-    @Test mutating func operationsAreInFlightUntilTheLastLook() throws {
+    /// A drain after a source0 takes the list away first.
+    @Test mutating func `a drained list waited until the look that saw it last`() throws {
+        log.add(look(after: 250, items: 5))
+        log.add(look(after: 500, items: 7))
+        log.add(look(after: 1_000, items: 7))
+        log.add(look(after: 1_100))
+        let victims = try #require(log.victims(from: Self.start, until: Self.end))
+        #expect(victims.mainQueueItems == 7 && victims.longestItemWaitMilliseconds == 750)
+        #expect(victims.totalWaitMilliseconds == 5 * 750 + 2 * 500)
+    }
+
+    /// One look shows that something waited, and not for how long.
+    @Test mutating func `what waited for an unknown time is no proof that nothing did`() throws {
+        log.add(look(after: 250, items: 2))
+        log.add(look(after: 300))
+        let victims = try #require(log.victims(from: Self.start, until: Self.end))
+        #expect(victims.mainQueueItems == 2 && victims.totalWaitMilliseconds == 0)
+        #expect(victims.harmMilliseconds(omitsItems: false) == nil)
+    }
+
+    @Test func `the next look comes within three percent of the age`() {
+        #expect(VictimLog.nextLook(after: Self.start + 320_000_000, from: Self.start) == Self.start + 330_000_000)
+        #expect(VictimLog.nextLook(after: Self.start, from: Self.start) == Self.start + 1_000_000)
+    }
+
+    @Test mutating func operationsInFlightAreCountedToTheLastLook() throws {
         var seen = look(after: 1_000, timers: nil, items: nil)
         seen.operations = OperationsInFlight(count: 2, names: ["GET /feed"], age: 1_400_000_000)
         log.add(seen)
-        let victims = try #require(log.victims(until: Self.end))
+        let victims = try #require(log.victims(from: Self.start, until: Self.end))
         #expect(victims.operations == 2 && victims.operationNames == ["GET /feed"])
-        #expect(victims.totalWaitMilliseconds == 1_400)
+        #expect(victims.totalWaitMilliseconds == 1_400 && victims.harmMilliseconds(omitsItems: true) == 1_400)
     }
 
     @Test mutating func anUnknownLayoutIsOneMissingNumber() throws {
         log.add(look(after: 250, timers: nil, items: 2, missing: ["the timers: another layout"]))
-        let victims = try #require(log.victims(until: Self.end))
+        let victims = try #require(log.victims(from: Self.start, until: Self.end))
         #expect(victims.timers == nil && victims.mainQueueItems == 2)
         #expect(victims.missing == ["the timers: another layout"])
+    }
+
+    @Test func `each unknown layout costs one number, with its reason`() async throws {
+        await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
+            // On a thread without a run loop.
+            Thread.detachNewThread {
+                RunLoopLayout.learn()
+                continuation.resume()
+            }
+        }
+        QueueItems.learn()
+        let loops = try WatchedLoop.runLoop(.main, label: "main").makeMonitors(threshold: 1, alarm: WatchdogAlarm())
+        let source = try #require(loops.first).source
+        defer { for loop in loops { loop.source.remove() } }
+        func look(_ reader: VictimReader) -> VictimLog.Look { reader.look(at: Self.start, OperationsInFlight()) }
+        let timers = "the timers: CoreFoundation has another layout, or the monitor was still preparing"
+        let items = "the items of the main queue: libdispatch has another layout, or the monitor was still preparing"
+        let withoutTimers = look(VictimReader(source, timers: { nil }))
+        #expect(withoutTimers.timers == nil && withoutTimers.missing.contains(timers))
+        #expect(!withoutTimers.missing.contains(items))
+        let withoutItems = look(VictimReader(source, items: { nil }))
+        #expect(withoutItems.items == nil && withoutItems.missing.contains(items))
+        #expect(!withoutItems.missing.contains(timers))
+        // The flags of a queue are no address of an item.
+        let changing = look(
+            VictimReader(source, items: { QueueItems(head: DispatchLayout.widthOffset, next: 16) }))
+        #expect(changing.items == nil && changing.missing.contains(VictimLog.changingItems))
+    }
+
+    @Test mutating func `a look while the items change keeps the earlier ones`() throws {
+        log.add(look(after: 250, items: 2))
+        log.add(look(after: 500, items: nil, missing: [VictimLog.changingItems]))
+        let victims = try #require(log.victims(from: Self.start, until: Self.end))
+        #expect(victims.mainQueueItems == 2 && victims.missing == nil)
     }
 
     @Test mutating func `the timers of a gap between two runs are not known`() throws {
@@ -115,20 +204,21 @@ import Testing
         #expect(look.timers == nil && look.missing.contains(VictimLog.outside))
         #expect(!reader.look(at: 10 * Self.second, OperationsInFlight()).missing.contains(VictimLog.outside))
         log.add(self.look(after: 250, timers: nil, items: 0, missing: [VictimLog.outside]))
-        let victims = try #require(log.victims(until: Self.end))
-        #expect(victims.timers == nil && victims.missing == [VictimLog.outside] && victims.harmMilliseconds == nil)
+        let victims = try #require(log.victims(from: Self.start, until: Self.end))
+        #expect(victims.timers == nil && victims.missing == [VictimLog.outside])
+        #expect(victims.harmMilliseconds(omitsItems: false) == nil)
     }
 
     @Test mutating func aLookWhileTheTimersChangeKeepsTheEarlierOnes() throws {
         log.add(look(after: 250, timers: [DueTimer(due: 10 * Self.second, interval: 0)]))
         log.add(look(after: 500, timers: nil, missing: [VictimLog.changing]))
-        let victims = try #require(log.victims(until: Self.end))
+        let victims = try #require(log.victims(from: Self.start, until: Self.end))
         #expect(victims.timers == 1 && victims.missing == nil)
     }
 
     @Test mutating func aLoopWithoutAnythingToAskHasNoVictims() {
         log.add(look(after: 250, timers: nil, items: nil))
-        #expect(log.victims(until: Self.end) == nil)
+        #expect(log.victims(from: Self.start, until: Self.end) == nil)
     }
 }
 
