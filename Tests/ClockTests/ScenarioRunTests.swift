@@ -30,6 +30,7 @@ import TestSupport
             "nested-private-stalls", "loader-lock", "under-load", "starved", "paused", "main-actor-at-once",
             "operation-actor-blocked", "operation-semaphore", "two-monitors", "threshold-lowered", "threshold-raised",
             "victims-timers", "victims-blocks", "victims-none", "victims-counted", "victims-skipped-firings",
+            "victims-slow-blocks", "victims-slow-timers", "victims-due-before",
             "not-run", "not-run-start-up", "not-run-async-main", "not-run-async-main-queue",
         ] + eventLoopScenarios
 

@@ -119,7 +119,19 @@ struct GeneratedKind {
         slowdown = number % 11 == 5 ? 2.5 : 1
         line = .random(in: 20...900, using: &random)
         let stack = GeneratedStack(number: number, using: &random)
-        template = ReportTemplate(stack.report(using: &random), shares: stack.shares)
+        var report = stack.report(using: &random)
+        report.victims = Self.victims(ofKind: number)
+        template = ReportTemplate(report, shares: stack.shares)
+    }
+
+    /// What waited for stalls of every other kind: a timer, or nothing, as for the most frequent kind.
+    private static func victims(ofKind number: Int) -> StallReport.Victims? {
+        guard number.isMultiple(of: 2) else { return nil }
+        let wait = Double(number / 2 * 7 % 11) * 100
+        var victims = StallReport.Victims(totalWaitMilliseconds: wait)
+        victims.timers = wait > 0 ? 1 : 0
+        victims.longestTimerDelayMilliseconds = wait > 0 ? wait : nil
+        return victims
     }
 
     func milliseconds(version: Int, using random: inout SplitMix64) -> Double {

@@ -50,7 +50,8 @@ extension ExpectedReport {
     /// What waited for the loop during a stall.
     struct Victims: Encodable, Equatable, Sendable {
         var timers = 0
-        var items = 0
+        /// `nil` for a loop that does not serve the main queue.
+        var items: Int? = 0
         /// When the first of the timers was due, as a part of the threshold after the beginning of the turn.
         var due = 0.0
         /// The interval of that timer, as a part of the threshold; 0 if it does not repeat.
@@ -62,7 +63,7 @@ extension ExpectedReport {
 
     /// The same stall, for which timers, items of the main queue, operations and later turns waited.
     func delaying(
-        timers: Int = 0, due: Double = 0, every: Double = 0, items: Int = 0, operations: Int = 0, later: Double = 0
+        timers: Int = 0, due: Double = 0, every: Double = 0, items: Int? = 0, operations: Int = 0, later: Double = 0
     ) -> Self {
         var expected = self
         expected.victims = Victims(
@@ -201,6 +202,8 @@ struct ReportedStall: Equatable, Sendable {
     var timers: Int?
     var items: Int?
     var timerDelay: Double?
+    /// For how long timers and items waited within the stall, in all.
+    var wait = 0.0
     /// How often repeating timers did not fire.
     var skippedFirings = 0
     /// The labels of the other loops that were in a turn for most of the stall.
@@ -252,6 +255,7 @@ extension ReportedStall {
         timers = report.victims?.timers
         items = report.victims?.mainQueueItems
         timerDelay = report.victims?.longestTimerDelayMilliseconds
+        wait = report.victims?.totalWaitMilliseconds ?? 0
         skippedFirings = report.victims?.skippedFirings ?? 0
         meanwhile = (report.history?.loops ?? []).filter { loop in
             loop.label != report.loop.label

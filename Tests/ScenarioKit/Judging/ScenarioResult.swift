@@ -114,7 +114,7 @@ extension Outcome {
             if let advice = expected.advice, report.advice != advice { return .wrongAdvice }
             if expected.hasWrongSplit(report, threshold: thresholdMilliseconds) { return .wrongSplit }
             if expected.hasWrongVictims(report, threshold: thresholdMilliseconds) { return .wrongVictims }
-            if expected.hasWrongDelay(report, threshold: thresholdMilliseconds) { return .wrongDuration }
+            if expected.hasWrongDelay(report, measured: timerDelay, wait: timerWait) { return .wrongDuration }
             if report.hasIncompleteStacks { return .incompleteStack }
         }
         let others = reports.filter { $0.loop == expected.besides }
@@ -178,11 +178,16 @@ extension ExpectedReport {
             || report.operations != victims.operations || hasWrongTurns
     }
 
-    fileprivate func hasWrongDelay(_ report: ReportedStall, threshold: Double) -> Bool {
-        guard let victims, victims.timers > 0 else { return false }
-        let wanted = report.milliseconds - victims.due * threshold
-        let tolerance = max(wanted * ScenarioResult.toleratedDelayPart, ScenarioResult.toleratedMilliseconds)
-        return report.timerDelay.map { abs($0 - wanted) > tolerance } ?? true
+    /// Whether the report has another delay of the timers than they have measured, or another time within the stall.
+    fileprivate func hasWrongDelay(_ report: ReportedStall, measured delay: Double?, wait: Double?) -> Bool {
+        guard let victims, victims.items ?? 0 == 0 else { return false }
+        guard victims.timers > 0 else { return victims.operations == 0 && report.wait > 0 }
+        func isWrong(_ reported: Double?, _ measured: Double?) -> Bool {
+            guard let reported, let measured else { return true }
+            let tolerance = max(measured * ScenarioResult.toleratedDelayPart, ScenarioResult.toleratedMilliseconds)
+            return abs(reported - measured) > tolerance
+        }
+        return isWrong(report.timerDelay, delay) || isWrong(report.wait, wait)
     }
 
     fileprivate func hasWrongSplit(_ report: ReportedStall, threshold: Double) -> Bool {
@@ -218,7 +223,7 @@ extension ReportedStall {
 struct Outcome: Codable, Equatable, Sendable {
     private enum CodingKeys: CodingKey {
         case scenario, thresholdMilliseconds, injected, reports, notCounted, suppressedStalls, runnableMilliseconds,
-            waitedMilliseconds, peer, unavailable, hasFailed, retries
+            waitedMilliseconds, peer, timerDelay, timerWait, unavailable, hasFailed, retries
     }
 
     let scenario: String
@@ -238,6 +243,10 @@ struct Outcome: Codable, Equatable, Sendable {
     var waitedMilliseconds = 0.0
     /// The id of the process for which the thread waits.
     var peer: Int32?
+    /// How late the latest of the timers that waited was, and for how long they waited within the stall in all, by their
+    /// own measurement, in milliseconds.
+    var timerDelay: Double?
+    var timerWait: Double?
     var unavailable: String?
     /// Whether the scenario's child crashed, failed or did not end in time.
     var hasFailed = false

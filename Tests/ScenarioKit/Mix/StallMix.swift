@@ -103,7 +103,7 @@ struct StallMix: Sendable {
 
     private static let lockStalls: [Make] =
         held("PthreadLock.acquire", "pthreadMutex", "futex|pthread_mutex_lock") { PthreadLock() }
-        + held("SwiftLock.acquire", "swiftMutex", #"futex|MutexHandle\\.\\w+"#) { SwiftLock() }
+        + held("SwiftLock.acquire", "swiftMutex", #"futex|Mutex\\.withLock"#) { SwiftLock() }
         + held("FoundationLock.acquire", "pthreadMutex", "futex|pthread_mutex_lock") { FoundationLock(lock: NSLock()) }
         + [
             { time in

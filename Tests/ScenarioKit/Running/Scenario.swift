@@ -108,6 +108,7 @@ final class ScenarioContext: Sendable {
     private let ownMonitors = Mutex<[StallMonitor]>([])
     private let host = Mutex<HostResult?>(nil)
     private let peer = Mutex<Int32?>(nil)
+    private let timerWaits = Mutex<[(delay: Duration, part: Duration)]>([])
 
     init(
         threshold: Duration, stall: Duration, loadTime: Duration, monitor: StallMonitor, mainLoop: LoopWatch,
@@ -146,6 +147,17 @@ final class ScenarioContext: Sendable {
 
     /// The process for which the thread waits; `nil` if the scenario has not said.
     var expectedPeer: Int32? { peer.withLock { $0 } }
+
+    /// Keeps how late a timer was, and which part of that was within the stall.
+    func addTimerWait(_ delay: Duration, within part: Duration) { timerWaits.withLock { $0.append((delay, part)) } }
+
+    /// How late the latest of the scenario's timers was, in milliseconds; `nil` without one.
+    var timerDelay: Double? { timerWaits.withLock { $0.map { $0.delay.milliseconds }.max() } }
+
+    /// For how long the timers waited within the stall in all, in milliseconds; `nil` without one.
+    var timerWait: Double? {
+        timerWaits.withLock { $0.isEmpty ? nil : $0.reduce(0.0) { $0 + $1.part.milliseconds } }
+    }
 
     /// Adds the reports and counts of a child process to this scenario's.
     func take(_ result: HostResult) {

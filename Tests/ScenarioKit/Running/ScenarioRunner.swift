@@ -94,6 +94,7 @@ struct ScenarioRunner: Sendable {
         context.close()
         for monitor in context.monitors { try checkWrites(of: monitor) }
         outcome.peer = context.expectedPeer
+        (outcome.timerDelay, outcome.timerWait) = (context.timerDelay, context.timerWait)
         outcome.reports = try read(reports.map(\.fileName) + context.hostFiles)
         outcome.runnableMilliseconds = MainThread.runnableMilliseconds() - runnableBefore
         if let expected = scenario.expected, expected.loop == "main", !expected.isShortOfCPU {

@@ -79,8 +79,13 @@ extension Scenario {
             // If it does, such a timer is late only after that.
             guard tolerance == 0 else { throw NoResult(sentence: "a timer has a tolerance of \(tolerance) s") }
         },
-        .quiet("idle-work", "work is done in pieces of 5 ms, one before each wait of the loop") { context in
-            await workWhenIdle(for: context.threshold * 3, each: .milliseconds(5))
+        .quiet("idle-work", "work is done in pieces of 5 ms, one before each wait of the loop, and events come first") {
+            context in
+            let events = await workWhenIdle(for: context.threshold * 3, each: .milliseconds(5))
+            // A wait ends for one event, which may be the wake-up of the piece before.
+            guard events.areServed, events.mostPieces <= 1 else {
+                throw NoResult(sentence: "an event waited for \(events.mostPieces) pieces, or was not served")
+            }
         },
         .stalling(
             "idle-work-goes-on", "work before a wait of the loop goes on, although input has come", times: 3,
@@ -115,17 +120,52 @@ extension Scenario {
 }
 
 /// Computes on the main loop for `duration` in all, a piece before each wait; after each the loop looks for events.
-private func workWhenIdle(for duration: Duration, each: Duration) async {
+///
+/// Returns the events that came within every tenth piece.
+private func workWhenIdle(for duration: Duration, each: Duration) async -> IdleEvents {
     await withCheckedContinuation { continuation in
+        let events = IdleEvents()
         let left = Atomic(Int(duration / each))
         let observer = CFRunLoopObserverCreateWithHandler(nil, CFRunLoopActivity.beforeWaiting.rawValue, true, 0) {
             observer, _ in
+            let rest = left.subtract(1, ordering: .relaxed).newValue
+            // Before the computation, so that the kernel's timer has expired when the loop waits; five pieces follow.
+            if rest % 10 == 5 { events.submit() }
             spinTheCPU(for: each)
-            if left.subtract(1, ordering: .relaxed).newValue > 0 { return CFRunLoopWakeUp(CFRunLoopGetMain()) }
+            events.countPiece()
+            if rest > 0 { return CFRunLoopWakeUp(CFRunLoopGetMain()) }
             CFRunLoopObserverInvalidate(observer)
-            continuation.resume()
+            continuation.resume(returning: events)
         }
         CFRunLoopAddObserver(CFRunLoopGetMain(), observer, kCFRunLoopCommonModes)
         CFRunLoopWakeUp(CFRunLoopGetMain())
+    }
+}
+
+/// Blocks of the main queue and timers of the main loop that come while it works, and for how many pieces of it they wait.
+///
+/// Only the main thread changes it.
+private final class IdleEvents: Sendable {
+    private let pieces = Atomic(0)
+    private let waiting = Atomic(0)
+    private let most = Atomic(0)
+
+    var areServed: Bool { waiting.load(ordering: .relaxed) == 0 }
+    /// The largest number of pieces that began after an event had come, and ended before it was served.
+    var mostPieces: Int { most.load(ordering: .relaxed) }
+
+    func countPiece() { pieces.add(1, ordering: .relaxed) }
+
+    /// Submits a block, and a timer that is due, within a piece.
+    func submit() {
+        let before = pieces.load(ordering: .relaxed) + 1
+        let serve: @Sendable () -> Void = { [self] in
+            waiting.subtract(1, ordering: .relaxed)
+            most.store(max(mostPieces, pieces.load(ordering: .relaxed) - before), ordering: .relaxed)
+        }
+        waiting.add(2, ordering: .relaxed)
+        DispatchQueue.main.async { serve() }
+        let timer = CFRunLoopTimerCreateWithHandler(nil, CFAbsoluteTimeGetCurrent(), 0, 0, 0) { _ in serve() }
+        CFRunLoopAddTimer(CFRunLoopGetMain(), timer, kCFRunLoopCommonModes)
     }
 }

@@ -11,7 +11,7 @@ extension Scenario {
             .main(.source0, in: "sleepTooLong(for:)").delaying(timers: 3, due: 0.1)
         ) { context in
             await DrivenLoop.main.source0 {
-                for part in [0.1, 0.2, 0.3] { addTimer(dueIn: context.threshold * part) }
+                for part in [0.1, 0.2, 0.3] { context.addTimer(dueIn: context.threshold * part) }
                 sleepTooLong(for: context.stall)
             }
         },
@@ -22,7 +22,7 @@ extension Scenario {
             let before = context.lateTimers
             let stall = await DrivenLoop.main.source0 {
                 // Two dates that are close count as one.
-                for part in [0.5, 1, 1.5] { addTimer(dueIn: context.threshold * part) }
+                for part in [0.5, 1, 1.5] { context.addTimer(dueIn: context.threshold * part) }
                 sleepTooLong(for: context.stall)
             }
             try await context.expectLateTimers(before + 3)
@@ -33,7 +33,7 @@ extension Scenario {
             .main(.source0, in: "sleepTooLong(for:)").delaying(timers: 1, due: 0.1, every: 0.3)
         ) { context in
             await DrivenLoop.main.source0 {
-                addTimer(dueIn: context.threshold * 0.1, every: context.threshold * 0.3)
+                context.addTimer(dueIn: context.threshold * 0.1, every: context.threshold * 0.3)
                 sleepTooLong(for: context.stall)
             }
         },
@@ -42,7 +42,7 @@ extension Scenario {
             .main(.source0, in: "sleepTooLong(for:)").delaying(timers: 1, due: 0.1, every: 3)
         ) { context in
             await DrivenLoop.main.source0 {
-                addTimer(dueIn: context.threshold * 0.1, every: context.threshold * 3)
+                context.addTimer(dueIn: context.threshold * 0.1, every: context.threshold * 3)
                 sleepTooLong(for: context.stall)
             }
         },
@@ -51,7 +51,7 @@ extension Scenario {
             .main(.source0, in: "sleepTooLong(for:)").delaying(timers: 1, due: 0.1)
         ) { context in
             await DrivenLoop.main.source0 {
-                addTimer(dueIn: context.threshold * 0.1, tolerance: .seconds(60))
+                context.addTimer(dueIn: context.threshold * 0.1, tolerance: .seconds(60))
                 sleepTooLong(for: context.stall)
             }
         },
@@ -60,7 +60,7 @@ extension Scenario {
             .main(.timer, in: "sleepTooLong(for:)").delaying(timers: 1, due: 0.2)
         ) { context in
             await MainLoop.timer {
-                addTimer(dueIn: context.threshold * 0.2)
+                context.addTimer(dueIn: context.threshold * 0.2)
                 sleepTooLong(for: context.stall)
             }
         },
@@ -186,9 +186,46 @@ extension Scenario {
         ) { context in
             await MainLoop.timer { sleepTooLong(for: context.stall) }
         },
+        .stalling(
+            "victims-slow-blocks", "a source0 sleeps while seven blocks wait, which compute for 40 ms each in its turn",
+            times: 4, .main(.source0, in: "sleepTooLong(for:)").delaying(items: 7)
+        ) { context in
+            await timeTurn {
+                for _ in 0..<7 { DispatchQueue.main.async { spinTheCPU(for: .milliseconds(40)) } }
+                sleepTooLong(for: context.stall)
+            }
+        },
+        .stalling(
+            "victims-slow-timers", "a source0 sleeps while three timers become due, which compute for 70 ms each",
+            times: 4, .main(.source0, in: "sleepTooLong(for:)").delaying(timers: 3)
+        ) { context in
+            await timeTurn {
+                for part in [0.1, 0.2, 0.3] {
+                    context.addTimer(
+                        dueIn: context.threshold * part, work: { spinTheCPU(for: .milliseconds(70)) })
+                }
+                sleepTooLong(for: context.stall)
+            }
+        },
+        .quiet("victims-slow-served", "such blocks and timers come one by one, while the loop waits") { context in
+            for _ in 0..<7 { _ = await MainLoop.mainQueue { spinTheCPU(for: .milliseconds(40)) } }
+            for _ in 0..<3 { _ = await DrivenLoop.main.timer { spinTheCPU(for: .milliseconds(70)) } }
+        },
+        .stalling(
+            "victims-due-before", "a source0 runs the loop in a modal mode while a timer is due, and then sleeps",
+            times: 2, .runLoop("tracker", .source0, in: "sleepTooLong(for:)").delaying(timers: 1, items: nil)
+        ) { context in
+            try await context.stallAfterModalRun(timerDueIn: context.threshold * 0.1)
+        },
+        .stalling(
+            "victims-not-due-before", "the same, and the timer is due after the stall", times: 2,
+            .runLoop("tracker", .source0, in: "sleepTooLong(for:)").delaying(items: nil)
+        ) { context in
+            try await context.stallAfterModalRun(timerDueIn: .seconds(60))
+        },
         .quiet("victims-served", "timers and blocks of the main queue come while the loop waits") { context in
             for _ in 0..<20 {
-                addTimer(dueIn: .milliseconds(1))
+                context.addTimer(dueIn: .milliseconds(1))
                 DispatchQueue.main.async {}
                 await pause(.milliseconds(5))
             }
@@ -196,15 +233,64 @@ extension Scenario {
     ]
 }
 
-/// Adds a timer to the main run loop that fires once, although it may be one that repeats.
-private func addTimer(dueIn delay: Duration, every interval: Duration = .zero, tolerance: Duration = .zero) {
-    let date = CFAbsoluteTimeGetCurrent() + delay.seconds
-    let timer = CFRunLoopTimerCreateWithHandler(nil, date, interval.seconds, 0, 0) { CFRunLoopTimerInvalidate($0) }
-    CFRunLoopTimerSetTolerance(timer, tolerance.seconds)
-    CFRunLoopAddTimer(CFRunLoopGetMain(), timer, kCFRunLoopCommonModes)
+/// Calls `work` in a source0 of the main loop; returns the time from then to the end of the turn, in which the loop may
+/// serve what has waited.
+private func timeTurn(_ work: @escaping DrivenLoop.Work) async -> Duration {
+    await withCheckedContinuation { (continuation: CheckedContinuation<Duration, Never>) in
+        Source0 { source in
+            source.invalidate()
+            let begin = SuspendingClock.now
+            work()
+            let end = CFRunLoopActivity.beforeSources.rawValue | CFRunLoopActivity.beforeWaiting.rawValue
+            let observer = CFRunLoopObserverCreateWithHandler(nil, end, false, 0) { _, _ in
+                continuation.resume(returning: SuspendingClock.now - begin)
+            }
+            CFRunLoopAddObserver(CFRunLoopGetMain(), observer, kCFRunLoopCommonModes)
+        }.signal()
+    }
 }
 
 extension ScenarioContext {
+    /// Adds a timer to a run loop that fires once, although it may be one that repeats, and keeps how late it was.
+    ///
+    /// `within` returns the part of that within the stall; then it calls `work`.
+    fileprivate func addTimer(
+        dueIn delay: Duration, every interval: Duration = .zero, tolerance: Duration = .zero,
+        to loop: DrivenLoop = .main, within: @escaping @Sendable (Duration) -> Duration = { $0 },
+        work: @escaping DrivenLoop.Work = {}
+    ) {
+        let due = SuspendingClock.now + delay
+        let date = CFAbsoluteTimeGetCurrent() + delay.seconds
+        let timer = CFRunLoopTimerCreateWithHandler(nil, date, interval.seconds, 0, 0) { [self] fired in
+            CFRunLoopTimerInvalidate(fired)
+            let late = SuspendingClock.now - due
+            addTimerWait(late, within: within(late))
+            work()
+        }
+        CFRunLoopTimerSetTolerance(timer, tolerance.seconds)
+        CFRunLoopAddTimer(loop.runLoop, timer, loop.mode)
+    }
+
+    /// Stalls a thread's loop after it has run in a modal mode for four thresholds, in which no other timer fires.
+    fileprivate func stallAfterModalRun(timerDueIn delay: Duration) async throws -> Duration {
+        try await withLoop(
+            "tracker", modes: ["tracking"],
+            watched: { .runLoop($0, label: "tracker", modes: [.common, .init("tracking")]) }, modalModes: ["tracking"]
+        ) { loop in
+            let injected = DurationBox()
+            _ = await loop.source0 { [self] in
+                var inDefaultMode = loop
+                inDefaultMode.mode = kCFRunLoopDefaultMode
+                addTimer(dueIn: delay, to: inDefaultMode, within: { min($0, injected.value) })
+                CFRunLoopRunInMode(DrivenLoop.mode("tracking"), (threshold * 4).seconds, false)
+                injected.measure { sleepTooLong(for: stall) }
+            }
+            // The loop must fire it before it ends.
+            for _ in 0..<500 where delay < threshold && timerDelay == nil { await pause(.milliseconds(10)) }
+            return injected.value
+        }
+    }
+
     /// How many timers of the main loop the monitor has seen late.
     fileprivate var lateTimers: Int { monitor.statistics.loops.first { $0.label == "main" }?.lateTimers ?? 0 }
 

@@ -18,10 +18,11 @@ extension Outcome {
 }
 
 extension Outcome {
-    /// Expects one timer and two items to wait, and reports others.
+    /// Expects one timer to wait for 475 ms, and reports others.
     fileprivate mutating func delay(timers: Int?, items: Int?, by milliseconds: Double?) {
-        expected = expected?.delaying(timers: 1, due: 0.1, items: 2)
+        expected = expected?.delaying(timers: 1, due: 0.1)
         (reports[0].timers, reports[0].items, reports[0].timerDelay) = (timers, items, milliseconds)
+        (reports[0].wait, timerDelay, timerWait) = (475, 475, 475)
     }
 }
 
@@ -60,12 +61,13 @@ extension Outcome {
         ({ $0.reports[0].split = .init(onCPU: 111, runQueue: 0, blocked: 400, uncertainty: 50) }, .ok),
         ({ $0.reports[0].split = .init(onCPU: 113, runQueue: 0, blocked: 400, uncertainty: 50) }, .wrongSplit),
         ({ $0.reports[0].split = .init(onCPU: 100, runQueue: 0, blocked: 387, uncertainty: 50) }, .wrongSplit),
-        // One timer, due 25 ms after the beginning, so 475 ms late; 5 % are 24 ms.
-        ({ $0.delay(timers: 1, items: 2, by: 475) }, .ok), ({ $0.delay(timers: 2, items: 2, by: 475) }, .wrongVictims),
-        ({ $0.delay(timers: 1, items: 3, by: 475) }, .wrongVictims),
-        ({ $0.delay(timers: 1, items: 2, by: 498) }, .ok), ({ $0.delay(timers: 1, items: 2, by: 500) }, .wrongDuration),
-        ({ $0.delay(timers: nil, items: 2, by: nil) }, .wrongVictims),
-        ({ $0.delay(timers: 1, items: 2, by: nil) }, .wrongDuration),
+        // One timer, which has measured 475 ms; 5 % are 24 ms.
+        ({ $0.delay(timers: 1, items: 0, by: 475) }, .ok), ({ $0.delay(timers: 2, items: 0, by: 475) }, .wrongVictims),
+        ({ $0.delay(timers: 1, items: 1, by: 475) }, .wrongVictims),
+        ({ $0.delay(timers: 1, items: 0, by: 498) }, .ok), ({ $0.delay(timers: 1, items: 0, by: 500) }, .wrongDuration),
+        ({ $0.delay(timers: nil, items: 0, by: nil) }, .wrongVictims),
+        ({ $0.delay(timers: 1, items: nil, by: 475) }, .wrongVictims),
+        ({ $0.delay(timers: 1, items: 0, by: nil) }, .wrongDuration),
         ({ ($0.reports[0].samples, $0.reports[0].incompleteSamples) = (10, 1) }, .ok),
         ({ ($0.reports[0].samples, $0.reports[0].incompleteSamples) = (9, 1) }, .incompleteStack),
         ({ $0.reports.append($0.reports[0]) }, .falseAlarm), ({ $0.notCounted = .processStopped }, .notCounted),
@@ -104,7 +106,27 @@ extension Outcome {
         outcome.expected = outcome.expected?.delaying(timers: 1, due: 0.1, every: 0.3)
         (outcome.reports[0].timers, outcome.reports[0].items, outcome.reports[0].timerDelay) = (1, 0, 475)
         outcome.reports[0].skippedFirings = skipped
+        (outcome.reports[0].wait, outcome.timerDelay, outcome.timerWait) = (475, 475, 475)
         #expect(outcome.result == result)
+    }
+
+    /// A timer may have been due long before the stall: only the time within it is the stall's.
+    @Test(arguments: [(475.0, ScenarioResult.ok), (1_475, .wrongDuration), (450, .wrongDuration)])
+    func theTimeWithinTheStallIsJudged(wait: Double, result: ScenarioResult) {
+        var outcome = Self.right
+        outcome.expected = outcome.expected?.delaying(timers: 1, items: nil)
+        (outcome.reports[0].timers, outcome.reports[0].timerDelay, outcome.reports[0].wait) = (1, 1_475, wait)
+        (outcome.timerDelay, outcome.timerWait) = (1_475, 475)
+        #expect(outcome.result == result)
+    }
+
+    @Test func whereNothingWaitsTheWaitIsNone() {
+        for (wait, result) in [(0.0, ScenarioResult.ok), (1, .wrongDuration)] {
+            var outcome = Self.right
+            outcome.expected = outcome.expected?.delaying()
+            (outcome.reports[0].timers, outcome.reports[0].items, outcome.reports[0].wait) = (0, 0, wait)
+            #expect(outcome.result == result)
+        }
     }
 
     @Test(arguments: [(0.0, ScenarioResult.ok), (19, .ok), (20, .wrongVictims)])
