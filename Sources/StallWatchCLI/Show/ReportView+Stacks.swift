@@ -80,12 +80,13 @@ extension ReportView {
         }.joined(separator: "\n")
     }
 
-    /// How many threads wait in run loops, by the function that runs them: resident threads, also forgotten ones.
+    /// How many threads wait in run loops, by their start functions: resident threads, also forgotten ones.
     var waitingLoops: String {
         let runners = (report.otherThreads ?? []).compactMap { other -> String? in
             let frames = other.stack.map(report.provenFrames) ?? []
             guard frames.isOfRunLoopItself, other.threadState == .blocked else { return nil }
-            return frames.first { $0.isInApp && $0.isWritten && $0.function != nil }.map(report.name(of:))
+            // Threads of different kinds may share the function that runs their loops.
+            return frames.last { $0.isInApp && $0.isWritten && $0.function != nil }.map(report.name(of:))
         }
         let counts = Dictionary(grouping: runners) { $0 }.mapValues(\.count)
         let lines = counts.sorted { ($1.value, $0.key) < ($0.value, $1.key) }.map { function, count in

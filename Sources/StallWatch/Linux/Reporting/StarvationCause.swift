@@ -8,8 +8,8 @@ struct StarvationCause {
     private struct Worker {
         var kind: Cause.Kind
         var function: String
-        /// What it does there, in words.
-        var doing: String
+        /// What it does there, in words; `nil` if it runs a run loop that waits for events.
+        var doing: String?
     }
 
     private let workers: [Worker]
@@ -49,7 +49,7 @@ struct StarvationCause {
 
     /// The cause; `nil` if no worker is busy, or nothing is known of those that are.
     var cause: StallReport.Cause? {
-        let counts = Dictionary(grouping: workers) { "\($0.kind.rawValue) \($0.function) \($0.doing)" }
+        let counts = Dictionary(grouping: workers) { "\($0.kind.rawValue) \($0.function) \($0.doing ?? "")" }
         guard let largest = counts.values.max(by: { ($0.count, $1[0].function) < ($1.count, $0[0].function) }),
             let first = largest.first
         else { return nil }
@@ -60,25 +60,36 @@ struct StarvationCause {
     }
 
     private func sentence(_ count: Int, _ worker: Worker) -> String {
-        let isWhole = workers.count == width
-        let busy = isWhole ? "threads of the pool" : "busy threads of the pool"
+        let all = workers.count
+        let isWhole = all == width
+        let busy = isWhole ? "" : "busy "
         let priorities = report.loop.kind == .threadPool ? "" : " for each priority"
         let limit = isWhole ? "" : width.map { ", which has \($0)\(priorities)," } ?? ""
-        let threads =
-            switch (count, workers.count) {
-            case (1, 1): "The one \(isWhole ? "" : "busy ")thread of the pool\(limit) is"
-            case (2, 2): "Both \(busy)\(limit) are"
-            case (let same, let all) where same == all: "All \(all) \(busy)\(limit) are"
-            case (let same, let all): "\(same) of \(all) \(busy)\(limit) \(same == 1 ? "is" : "are")"
+        guard let doing = worker.doing else {
+            let pool = (report.loop.kind == .globalQueue ? "the global queue" : "the pool") + limit
+            let loops = count == 1 ? "runs a run loop" : "run run loops"
+            let what = "\(loops), started in \(worker.function), and wait\(count == 1 ? "s" : "") for events"
+            return switch (count, all) {
+            case (1, 1): "The one \(busy)thread of \(pool) \(what)."
+            case (all, _): "\(all) of \(all) threads of \(pool) \(what)\(isWhole ? "" : "; no other is busy")."
+            default: "\(count) of \(all) \(busy)threads of \(pool) \(what)."
             }
-        return "\(threads) in \(worker.function), \(worker.doing)."
+        }
+        let threads =
+            switch (count, all) {
+            case (1, 1): "The one \(busy)thread of the pool\(limit) is"
+            case (2, 2): "Both \(busy)threads of the pool\(limit) are"
+            case (all, _): "All \(all) \(busy)threads of the pool\(limit) are"
+            default: "\(count) of \(all) \(busy)threads of the pool\(limit) \(count == 1 ? "is" : "are")"
+            }
+        return "\(threads) in \(worker.function), \(doing)."
     }
 
-    private static func doing(_ kind: Cause.Kind, _ function: String, _ frames: [StallReport.Frame]) -> String {
+    private static func doing(_ kind: Cause.Kind, _ function: String, _ frames: [StallReport.Frame]) -> String? {
         let inner = frames.prefix { $0.function != function }
         return switch kind {
         case .cpu: "computing"
-        case _ where frames.isOfRunLoopItself: "which runs a run loop that waits for events"
+        case _ where frames.isOfRunLoopItself: nil
         case .lock where inner.call(StallReport.semaphoreWaits):
             "waiting for a semaphore; if the code that signals it waits for this pool, that code cannot run"
         case .lock where inner.call(StallReport.groupWaits):

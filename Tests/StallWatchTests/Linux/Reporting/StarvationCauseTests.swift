@@ -115,7 +115,6 @@ private let images = ImageList([
 
     @Test(
         arguments: [
-            (0x30, .io, "which runs a run loop that waits for events"),
             (
                 0x50, .lock,
                 "waiting for a semaphore; if the code that signals it waits for this pool, that code cannot run"
@@ -127,6 +126,45 @@ private let images = ImageList([
             (0x70, .lock, "waiting for a lock or a signal"),
         ] as [(UInt64, Cause.Kind, String)])
     func `what the workers wait in is named`(offset: UInt64, activity: Cause.Kind, words: String) {
+        let summary = waiting([UInt64](repeating: offset, count: 3), activity)
+        #expect(summary == "All 3 busy threads of the pool are in startConnection, \(words).")
+    }
+
+    /// `others` wait for a lock, beside the threads in run loops.
+    @Test(
+        arguments: [
+            (
+                3, 0, .globalQueue, nil,
+                "3 of 3 threads of the global queue run run loops, started in startConnection, and wait for events; no other is busy."
+            ),
+            (
+                2, 1, .globalQueue, nil,
+                "2 of 3 busy threads of the global queue run run loops, started in startConnection, and wait for events."
+            ),
+            (
+                1, 0, .globalQueue, nil,
+                "The one busy thread of the global queue runs a run loop, started in startConnection, and waits for events."
+            ),
+            (
+                2, 0, .threadPool, 2,
+                "2 of 2 threads of the pool run run loops, started in startConnection, and wait for events."
+            ),
+            (
+                2, 0, .threadPool, 3,
+                "2 of 2 threads of the pool, which has 3, run run loops, started in startConnection, and wait for events; no other is busy."
+            ),
+        ] as [(Int, Int, StallReport.LoopKind, Int?, String)])
+    func `threads in run loops are counted`(
+        loops: Int, others: Int, kind: StallReport.LoopKind, width: Int?, sentence: String
+    ) {
+        let offsets = [UInt64](repeating: 0x30, count: loops) + [UInt64](repeating: 0x70, count: others)
+        #expect(waiting(offsets, .io, kind, width: width) == sentence)
+    }
+
+    /// Returns the sentence about workers that wait in functions with these offsets, called by `startConnection`.
+    private func waiting(
+        _ offsets: [UInt64], _ activity: Cause.Kind, _ kind: StallReport.LoopKind? = nil, width: Int? = nil
+    ) -> String? {
         let builder = ReportBuilder.stub([
             "notes": [0x0100: "startConnection"],
             "libdispatch.so": [
@@ -135,14 +173,15 @@ private let images = ImageList([
             ],
         ])
         var sample = StallRecord.Sample(age: 250_000_000, isValid: true, stack: .failure(.pool), images: images)
-        sample.workers = (Int32(1)...3).map { id in
+        sample.workers = offsets.enumerated().map { index, offset in
             StallRecord.OtherThread(
-                thread: ThreadIdentity(id: id, name: nil),
-                stack: .success(.stub([0x40000 + offset, 0x10100, 0x40010])),
-                activity: activity)
+                thread: ThreadIdentity(id: Int32(index + 1), name: nil),
+                stack: .success(.stub([0x40000 + offset, 0x10100, 0x40010])), activity: activity)
         }
-        let report = builder.report(of: .stub(kind: .starvation, samples: [sample]))
-        #expect(report.cause?.summary == "All 3 busy threads of the pool are in startConnection, \(words).")
+        var record = StallRecord.stub(kind: .starvation, samples: [sample])
+        if let kind { record.loop.kind = kind }
+        record.poolWidth = width
+        return builder.report(of: record).cause?.summary
     }
 
     /// Each of libdispatch's global queues has threads of its own.
