@@ -5,7 +5,7 @@
 
 PAGE is the page of the NDJSON file REPORTS, TOP the output of `stallwatch top --json` for it, AXE the file axe.min.js. Checks that the groups and totals are those of TOP; that the flame graph, the
 lists and the timeline work by keyboard; that each filter leaves the stalls that it should, counted in REPORTS; that the address after # shows the same
-view again and Back the one before; that a brush on the timeline zooms; in which order Esc undoes; that the page fits its
+view again and Back the one before; that a brush on the timeline zooms; in which order Esc undoes; that a click on the harm ranks by it; that the page fits its
 width, with a stall first on a phone; what a group's row and its own view show; what a click on a total shows; that colours
 differ and a dark page is dark; that nothing is cut off on paper; that axe finds no fault; and that nothing is on the console or loaded from elsewhere.
 
@@ -337,12 +337,37 @@ def check_rows(page, reports):
     caller = names[names.index(own_culprit["function"]) + 1]
     for words in [own_culprit["function"], place, f"called by {caller}", shown["cause"]["kind"]]:
         expect(words in culprit["text"], f"the row {culprit['text']!r} has no {words!r}")
-    # A list over the whole width has the quantiles, too.
-    equal([cell["bars"] for cell in cells], [0, 24] + [0] * (6 if len(reports) <= FEW else 3), "the bars of a row's cells")
+    # A list over the whole width has the quantiles, too; in a narrow one the harm, where it is known, replaces the last time.
+    is_wide, has_harm = len(reports) <= FEW, any("victims" in report for report in reports)
+    has_last = is_wide or not has_harm
+    equal([cell["bars"] for cell in cells], [0, 24] + [0] * (2 + 3 * is_wide + has_harm + has_last), "the bars of a row's cells")
     last = max(report["startedAt"] for report in own)
     total = page.script("return duration(arguments[0])", group["total"])
-    equal([cell["text"] for cell in numbers[-3:]], [f'{group["count"]:,}', total, last[5:16].replace("T", " ")], "a row's figures")
+    figures = [f'{group["count"]:,}', total, last[5:16].replace("T", " ")][: 2 + has_last]
+    equal([cell["text"] for cell in numbers[-len(figures):]], figures, "a row's figures")
     expect(culprit["width"] > 2 * max(cell["width"] for cell in cells[1:]), f"the widths of a row's cells: {cells}")
+
+
+def check_harm(page, top):
+    """A click on the harm ranks the groups by it, as `top` counts it; what is not known comes before where nothing waited."""
+    harms = {group["fingerprint"]: group.get("harmMilliseconds") for group in top["groups"]}
+    before, after = page.script(
+        """const order = () => groupList.items.map((group) => group.fingerprint), before = order();
+        const head = [...document.querySelectorAll("#groups .head button")].find((each) => each.textContent === "harm");
+        if (head) head.click();
+        return [before, head ? order() : null];"""
+    )
+    equal(after is not None, any(harm is not None for harm in harms.values()), "whether groups can be ranked by harm")
+    if after is None:
+        return
+    ranks = [0.0005 if harms[fingerprint] is None else harms[fingerprint] for fingerprint in after]
+    equal(ranks, sorted(ranks, reverse=True), "the harm of the groups, in their order")
+    if len(after) > FEW:
+        expect(before != after, "the order by harm is that by time")
+        expect(harms[after[0]] and None in harms.values() and 0 in harms.values(), f"not every kind of harm is there: {ranks}")
+        cells = page.script("return [...document.querySelector('#groups .row').children].map((cell) => cell.textContent)")
+        shown = page.script("return duration(arguments[0])", round(harms[after[0]] * 1000))
+        expect(shown in cells, f"the first row {cells} has no {shown}")
 
 
 def check_totals(page):
@@ -487,6 +512,7 @@ def check(driver, path, ndjson, top, axe):
     check_group(page, driver, address, reports, top)
     check_totals(Page(driver, address))
     check_rows(Page(driver, address), reports)
+    check_harm(Page(driver, address), top)
     check_silence(driver, address)
     check_without_scripts(driver, address, top)
     page, view = Page(driver, address), "detail"

@@ -14,6 +14,8 @@ struct PageData {
     /// The stacks' shares of the stalls' time, those of one stall after another.
     private var shares = ColumnTable()
     private var details: [Detail: [(stall: String, value: JSONValue)]] = [:]
+    /// The pages that the advice names, by the commands that print them: the reader may have no tool.
+    private var pages: [String: String] = [:]
     var history = VersionHistory()
     private var groups = StallGroups()
     /// How each fingerprint changed, in the words of a comparison; `nil` for those of the history.
@@ -78,6 +80,9 @@ struct PageData {
     private mutating func explanation(of report: StallReport) -> [ColumnTable.Cell] {
         let (cause, times, advice) = (report.cause, report.timedCause, report.advice)
         let kernel = cause?.kernelStack.flatMap { $0.isEmpty ? nil : $0.joined(separator: "\n") }
+        if let advice, pages[advice.command] == nil, let page = CausePage.text(advice.topic) {
+            pages[advice.command] = String(decoding: page, as: UTF8.self)
+        }
         return [
             ("cause", text(report.causeWord)), ("summary", text(report.why)), ("heldUp", text(report.heldUpBy)),
             ("confidence", text(cause?.confidence.rawValue)), ("kernel", text(kernel)),
@@ -86,7 +91,7 @@ struct PageData {
             ("runQueue", StallWeights.microseconds(times?.runQueueMilliseconds ?? 0)),
             ("blocked", StallWeights.microseconds(times?.blockedMilliseconds ?? 0)),
             ("waited", text(report.victimsInWords)),
-            ("harm", report.victims?.harmMilliseconds.map { StallWeights.microseconds($0) }),
+            ("harm", report.harmMilliseconds.map { StallWeights.microseconds($0) }),
             ("advice", text(advice?.text)), ("advicePage", text(advice?.command)),
         ]
     }
@@ -146,7 +151,7 @@ struct PageData {
             ]
         }
         return [
-            "kind": .string(lock.kind.named(lock.label)), "function": .optional(lock.function),
+            "kind": .string(lock.kind.named(lock.label)), "function": .optional(lock.calledFunction),
             "isDeadlock": .bool(lock.isDeadlock), "reason": .optional(lock.reason), "owners": .array(owners),
         ]
     }
@@ -196,6 +201,7 @@ struct PageData {
             ("stalls", stalls.value), ("metadata", .array(sets)), ("sources", .array(excerpts.values)),
             ("sides", .array(sides.map(Self.describe))), ("ids", .strings(ids)), ("shares", shares.value),
             ("link", .string(link)),
+            ("pages", .object(pages.sorted { $0.key < $1.key }.map { ($0.key, .string($0.value)) })),
             ("changes", .object(changes.map { ($0.key, .string($0.value)) })),
             ("rates", .object(rates)), ("hours", .optional(time?.words)),
         ]
@@ -237,7 +243,8 @@ struct PageData {
 
     private static func describe(_ loop: StallProfile.LoopIdentity) -> JSONValue {
         [
-            "label": .string(loop.label), "kind": .string(loop.kind), "process": .string(loop.process.name),
+            "label": .string(loop.label), "kind": .string(StallReport.LoopKind(rawValue: loop.kind).inWords),
+            "process": .string(loop.process.name),
             "pid": .optional(loop.process.pid), "thread": .optional(loop.thread),
         ]
     }

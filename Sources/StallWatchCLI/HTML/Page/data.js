@@ -113,7 +113,8 @@ function groupsOf(indices) {
     const blamed = list.filter((stall) => stalls.culprit[stall] !== null);
     let repeats = 0, last = 0, max = 0, harm = null;
     for (const stall of list) {
-      if (stalls.harm[stall] !== null) harm = (harm || 0) + stalls.harm[stall] * (1 + stalls.repeats[stall]);
+      const share = stalls.duration[stall] > 0 ? stalls.total[stall] / stalls.duration[stall] : 1;
+      if (stalls.harm[stall] !== null) harm = (harm || 0) + stalls.harm[stall] * share;
       max = Math.max(max, stalls.greatest[stall]);
       repeats += stalls.repeats[stall];
       last = Math.max(last, stalls.start[stall]);

@@ -33,7 +33,9 @@ function explanation(stall) {
   if (summary === null) return [];
   const why = element("p", { class: "why" }, causeLabel(causeOf(stall)), " — ", summary);
   if (advice === null) return [why];
-  return [why, element("p", { class: "try" }, element("strong", {}, "Try: "), advice, " See " + text(stalls.advicePage[stall]) + ".")];
+  const command = text(stalls.advicePage[stall]), page = data.pages[command];
+  const more = page ? element("details", {}, element("summary", {}, command), element("p", { class: "page" }, page)) : " See " + command + ".";
+  return [why, element("p", { class: "try" }, element("strong", {}, "Try: "), advice), more];
 }
 
 // The samples in order of time, where they differ; workers of a pool run at the same time, so theirs have no order.

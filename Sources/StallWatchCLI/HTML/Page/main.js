@@ -18,6 +18,7 @@ const sideFigure = (title, side, from) => ({
 const changes = ["new", "worse", "new?", "better", "gone", "gone?", null];
 const changeSize = (group) => Math.abs(rateOf(group, 1) - rateOf(group, 0));
 const worstChange = (a, b) => changes.indexOf(a.change) - changes.indexOf(b.change) || changeSize(b) - changeSize(a);
+const hasHarm = stalls.harm.some((harm) => harm !== null);
 const groupList = makeList(
   byId("groups"), "Groups",
   [
@@ -32,15 +33,17 @@ const groupList = makeList(
       ? [sideFigure("before", 0, 560), sideFigure("after", 1, 560)]
       : [figure("p50", (group) => group.p50, 860), figure("p95", (group) => group.p95, 860), figure("max", (group) => group.max, 860)]),
     // How long others waited for the loops: what is not known comes after what waited.
-    ...(stalls.harm.some((harm) => harm !== null) ? [{
-      title: "harm", width: "62px", from: 560, isNumber: true, compare: by((group) => (group.harm === null ? 0.5 : group.harm)),
+    ...(hasHarm ? [{
+      title: "harm", width: "62px", from: isComparison ? 860 : 560, isNumber: true,
+      compare: by((group) => (group.harm === null ? 0.5 : group.harm)),
       cell: (group) => (group.harm === null ? "?" : group.harm === 0 ? "none" : duration(group.harm)),
     }] : []),
     { title: "count", width: "46px", isNumber: true, cell: (group) => number(group.count), compare: by((group) => group.count) },
     figure("total", (group) => group.total, 0, "88px"),
     {
-      title: "last seen", width: "94px", from: isComparison ? 860 : 560, class: "faint", compare: by((group) => group.last),
-      cell: (group) => timeText(group.last).slice(5, 16), tip: (group) => momentText(group.last),
+      // The culprit needs the room; the column over time has the same order.
+      title: "last seen", width: "94px", from: isComparison ? 860 : hasHarm ? 640 : 560, class: "faint",
+      compare: by((group) => group.last), cell: (group) => timeText(group.last).slice(5, 16), tip: (group) => momentText(group.last),
     },
   ],
   {
