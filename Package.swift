@@ -69,7 +69,9 @@ let linux: [Target] = [
         name: "stallwatch-test-host", dependencies: ["CStalls", "StallWatch"], path: "Tests/Support/TestHost"),
     .executableTarget(name: "stack-host", dependencies: ["CUnwindTestSupport"], path: "Tests/Support/StackHost"),
     .testTarget(name: "StallWatchTests", dependencies: tested),
-    .testTarget(name: "StallWatchCLITests", dependencies: ["StallWatchCLI", "TestSupport"], exclude: ["Texts"]),
+    .testTarget(
+        name: "StallWatchCLITests", dependencies: ["StallWatchCLI", "stallwatch-demo", "TestSupport"],
+        exclude: ["Texts"]),
     .testTarget(name: "ScenarioKitTests", dependencies: ["stallwatch-scenarios", "TestSupport"]),
     .testTarget(
         name: "ProgramTests", dependencies: hosts + ["StallWatchCLI", "stallwatch-demo", inMemoryLogging]),

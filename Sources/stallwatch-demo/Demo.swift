@@ -1,6 +1,7 @@
 import ArgumentParser
 import Foundation
 import StallWatch
+import TextOutput
 
 @main
 struct Demo: ParsableCommand {
@@ -12,9 +13,6 @@ struct Demo: ParsableCommand {
 
     @Flag(help: "Freeze in all ways. Without it: in the first five, which take some 10 seconds.")
     var all = false
-
-    @Flag(help: "List the freezes and exit.")
-    var list = false
 
     @Option(
         name: .customLong("freeze"), parsing: .unconditionalSingleValue,
@@ -33,13 +31,9 @@ struct Demo: ParsableCommand {
     }
 
     func run() throws {
-        if list {
-            for freeze in Freeze.all { print("\(freeze.name): \(freeze.loop) \(freeze.summary)") }
-            return
-        }
         let chosen =
             names.isEmpty ? Freeze.all.prefix(all ? .max : 5) : Freeze.all.filter { names.contains($0.name) }[...]
-        let screen = Screen(directory: output)
+        let screen = Screen(directory: output, width: Terminal.standardOutput.width)
         // What an app needs, and what this one adds: a screen, and saturation after one second instead of ten.
         let monitor = try StallMonitor(
             .init(
@@ -47,8 +41,7 @@ struct Demo: ParsableCommand {
                 detection: .init(saturationThreshold: .seconds(1)), onEvent: screen.show))
         try monitor.watch(.main)
         try monitor.start()
-        let times = chosen.count == 1 ? "once" : "\(chosen.count) times"
-        let app = names.isEmpty && !all ? "whose main loop freezes five times" : "that freezes \(times)"
+        let app = names.isEmpty && !all ? "whose main loop freezes five times" : "whose loops freeze"
         print("stallwatch-demo: a small app \(app). Limit: 250 ms.\n")
         MainActor.assumeIsolated {
             let script = Script(chosen, NotesApp(monitor: monitor), screen)
@@ -91,26 +84,25 @@ final class Script {
 
 struct Freeze: Sendable {
     let name: String
-    let summary: String
     var loop = "main"
     /// Called on the main thread: freezes it, or has another loop freeze.
     let run: @MainActor @Sendable (NotesApp) -> Void
 
     static let all: [Freeze] = [
-        Freeze(name: "lock", summary: "waits for a lock while its owner sleeps") { $0.showCount() },
-        Freeze(name: "decode", summary: "decodes JSON") { $0.store.load(for: .milliseconds(400)) },
-        Freeze(name: "sleep", summary: "sleeps before it tries again") { $0.retryLater() },
-        Freeze(name: "child", summary: "waits for a child process") { $0.checkSpelling() },
-        Freeze(name: "deadlock", summary: "and a thread want each other's locks") { $0.store.deleteAll() },
-        Freeze(name: "semaphore", summary: "waits for what a task will signal") { $0.fetchTitle() },
-        Freeze(name: "contention", summary: "computes, as eight threads for each CPU do") { $0.layOutAmongRenderers() },
-        Freeze(name: "file", summary: "flushes a file to the disk") { $0.save() },
-        Freeze(name: "pipe", summary: "reads a pipe that another thread fills late") { $0.paste() },
-        Freeze(name: "saturation", summary: "never waits: it is given short blocks all the time") { $0.animate() },
-        Freeze(name: "queue", summary: "has a block that sleeps", loop: "thumbnails") { $0.makeThumbnails() },
-        Freeze(name: "pool", summary: "has tasks that block all threads", loop: "tasks") { $0.importFiles() },
-        Freeze(name: "spinning", summary: "runs in a mode without sources", loop: "sync") { $0.syncInEmptyMode() },
-        Freeze(name: "mode", summary: "tracks the mouse while a timer waits", loop: "canvas") { $0.trackMouse() },
-        Freeze(name: "overdue", summary: "gets a late reply", loop: "GET /notes") { $0.request() },
+        Freeze(name: "lock") { $0.showCount() },
+        Freeze(name: "decode") { $0.store.load(for: .milliseconds(400)) },
+        Freeze(name: "sleep") { $0.retryLater() },
+        Freeze(name: "child") { $0.checkSpelling() },
+        Freeze(name: "deadlock") { $0.store.deleteAll() },
+        Freeze(name: "semaphore") { $0.fetchTitle() },
+        Freeze(name: "contention") { $0.layOutAmongRenderers() },
+        Freeze(name: "file") { $0.save() },
+        Freeze(name: "pipe") { $0.paste() },
+        Freeze(name: "saturation") { $0.animate() },
+        Freeze(name: "queue", loop: "thumbnails") { $0.makeThumbnails() },
+        Freeze(name: "pool", loop: "tasks") { $0.importFiles() },
+        Freeze(name: "spinning", loop: "sync") { $0.syncInEmptyMode() },
+        Freeze(name: "mode", loop: "canvas") { $0.trackMouse() },
+        Freeze(name: "overdue", loop: "GET /notes") { $0.request() },
     ]
 }

@@ -1,5 +1,4 @@
 import Foundation
-import Glibc
 import StallWatch
 
 /// The app: each function freezes the main thread in a way of its own.
