@@ -10,10 +10,11 @@ public struct Advice: Codable, Sendable, Equatable {
     /// The page that says more, as a path in StallWatch's repository: `docs/causes/sleep.md`.
     public var page: String
 
+    /// The word of the page: `sleep`.
+    package var topic: String { String(page.split(separator: "/").last?.prefix { $0 != "." } ?? "") }
+
     /// The command that prints the page: `stallwatch explain sleep`.
-    package var command: String {
-        "stallwatch explain \(page.split(separator: "/").last?.prefix { $0 != "." } ?? "")"
-    }
+    package var command: String { "stallwatch explain \(topic)" }
 }
 
 extension StallReport {
@@ -28,7 +29,7 @@ extension StallReport {
             guard let text = rule.text(facts) else { continue }
             return Advice(
                 rule: rule.id, text: (loop.isOfGLib ? text.inGLibsWords : text).withoutControls,
-                page: rule.page(for: loop.kind))
+                page: rule.page(for: self))
         }
         return nil
     }
@@ -69,13 +70,16 @@ package struct AdviceRule: Sendable {
     var topic: String
     /// The same for the threads of a global queue; `nil` if it is no other one.
     var globalQueueTopic: String?
+    /// The same for a cause, if it is another one.
+    var causeTopics: [StallReport.CauseKind: String] = [:]
     /// The sentence; `nil` if the rule does not apply.
     var text: @Sendable (AdviceFacts) -> String?
 
     package var page: String { Self.page(topic) }
 
-    func page(for loop: StallReport.LoopKind) -> String {
-        Self.page(loop == .globalQueue ? globalQueueTopic ?? topic : topic)
+    func page(for report: StallReport) -> String {
+        let ofCause = report.cause.flatMap { causeTopics[$0.kind] }
+        return Self.page(ofCause ?? (report.loop.kind == .globalQueue ? globalQueueTopic : nil) ?? topic)
     }
 
     private static func page(_ topic: String) -> String { "docs/causes/\(topic).md" }
@@ -199,7 +203,18 @@ struct AdviceFacts {
     }
 
     /// The command that shows what all threads do.
-    var stacks: String { "stallwatch stacks \(report.process.pid)" }
+    var stacks: String { "stallwatch stacks \(process)" }
+
+    /// The command that shows what all tasks wait for.
+    var tasks: String { "stallwatch tasks \(process)" }
+
+    /// The process for a command: by its name if the stall is over, because the next process has another pid.
+    private var process: String {
+        let name = report.process.name
+        let isPlain = name.first?.isLetter == true && name.utf8.count <= 40
+        let isWord = name.allSatisfy { $0.isASCII && ($0.isLetter || $0.isNumber || "._-".contains($0)) }
+        return report.state != .ongoing && isPlain && isWord ? name : "\(report.process.pid)"
+    }
 
     /// When a command has to be run that looks at the process.
     var again: String { report.state == .ongoing ? "while it lasts" : "when it lasts again" }

@@ -260,7 +260,7 @@ extension AdviceRule {
             let last = facts.report.waits?.last
             let others =
                 ", and what that waits for; or give the wait a time limit. "
-                + "Other tasks, \(facts.again): stallwatch tasks \(facts.report.process.pid)."
+                + "Other tasks, \(facts.again): \(facts.tasks)."
             if let place = last?.place, last?.stack.map(facts.report.provenFrames)?.awaitStream == true {
                 return "Find what yields to or finishes the stream that \(place) reads\(others)"
             }
@@ -274,7 +274,7 @@ extension AdviceRule {
         AdviceRule(id: "taskCircle", topic: "overdue") { facts in
             guard facts.cause.kind == .deadlock else { return nil }
             return "Let one of the tasks go on without the other's value: they await each other\(facts.lastWait). "
-                + "All tasks, while the process runs: stallwatch tasks \(facts.report.process.pid)."
+                + "All tasks, while the process runs: \(facts.tasks)."
         },
         // Silent for a thread that sleeps.
         AdviceRule(id: "longSleep", topic: "overdue") { facts in

@@ -31,7 +31,7 @@ extension AdviceRule {
     }
 
     /// For a cause that is only possible: the command that would tell.
-    static let look = AdviceRule(id: "look", topic: "unknown") { facts in
+    static let look = AdviceRule(id: "look", topic: "unknown", causeTopics: [.cpu: "cpu", .sleep: "sleep"]) { facts in
         guard let cause = facts.report.cause else {
             guard facts.report.missingSamplesReason != nil else { return nil }
             // A monitor that is late by more than a moment had no CPU either.
@@ -42,7 +42,7 @@ extension AdviceRule {
             return "See whether CPUs are short \(facts.again): top -H; vmstat 1, column r. The monitor came late, too."
         }
         if facts.report.kind == .overdue {
-            return "See what all tasks wait for \(facts.again): stallwatch tasks \(facts.report.process.pid)."
+            return "See what all tasks wait for \(facts.again): \(facts.tasks)."
         }
         guard [.cpu, .sleep].contains(cause.kind), let tree = facts.tree else {
             return "See what all threads do \(facts.again): \(facts.stacks)."

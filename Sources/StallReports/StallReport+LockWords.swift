@@ -9,8 +9,12 @@ extension StallReport.LockKind {
     package func named(_ label: String?) -> String {
         let noun = lockWords[self]?.noun ?? "a futex"
         guard let label else { return noun }
+        if self == .dispatchQueue, label == Self.mainQueueLabel { return "the main queue" }
         return self == .swiftTaskStatus ? "\(noun) \(label)" : "\(noun) \"\(label)\""
     }
+
+    /// libdispatch's own label of the main queue.
+    package static let mainQueueLabel = "com.apple.main-thread"
 
     /// Returns the lock with its owner: `the mutex held by thread 4711`, `the end of thread 4711`.
     func named(_ label: String?, of owner: String) -> String {
@@ -147,7 +151,19 @@ extension [StallReport.Frame] {
     }
 }
 
+extension String {
+    /// A function that waits as the app calls it; of Dispatch without labels: a wait with one time limit jumps to another.
+    var asCalled: String {
+        if hasPrefix("_MutexHandle.") { return "Mutex.withLock" }
+        if hasPrefix("dispatch_sema4_") { return "dispatch_semaphore_wait" }
+        return hasPrefix("Dispatch") ? String(prefix { $0 != "(" && $0 != "<" }) : self
+    }
+}
+
 extension StallReport.Lock {
+    /// ``function`` as the app calls it.
+    package var calledFunction: String? { function?.asCalled }
+
     /// What an owner of the chain holds: what the one before it waits for.
     func held(byOwner index: Int) -> StallReport.LockKind? { index == 0 ? kind : owners[index - 1].waitsFor }
 
@@ -166,7 +182,7 @@ extension StallReport.Lock {
 
     /// `waits in pthread_mutex_lock for the mutex, which thread 4711 holds`.
     var waitInWords: String {
-        let place = function.map { " in \($0)" } ?? ""
+        let place = calledFunction.map { " in \($0)" } ?? ""
         let name = kind.named(label)
         if let end = kind.end {
             return "waits\(place) until \(end)" + (hasTimeLimit == true ? ", or until a time limit ends" : "")

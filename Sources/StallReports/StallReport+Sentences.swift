@@ -146,8 +146,7 @@ extension StallReport.Cause {
         let name = lock.kind.named(lock.label)
         // The C library's inner functions, and its call of any system call, which may have no other frame, tell nothing.
         let inner = names.call.flatMap { $0.hasPrefix("__") || $0 == "syscall" ? nil : $0 }
-        // Without labels: a wait of Dispatch with one time limit jumps to that with another.
-        let call = inner.map { $0.hasPrefix("Dispatch") ? String($0.prefix { $0 != "(" && $0 != "<" }) : $0 }
+        let call = inner?.asCalled
         if let end = lock.kind.end {
             let left = lock.entries.map {
                 "\($0) \($0 == 1 ? "call" : "calls") of enter() or async(group:) \($0 == 1 ? "was" : "were") still open"
@@ -168,7 +167,7 @@ extension StallReport.Cause {
             if let wait = call?.prefix(while: { $0 != "(" }), StallReport.operationWaits.contains(String(wait)) {
                 return "\(wait)(), until \(wait.hasPrefix("OperationQueue") ? "its operations have" : "it has") ended"
             }
-            return "\(call ?? lock.function ?? "a wait for \(name)"), until \(end)\(address)\(limit): "
+            return "\(call ?? lock.calledFunction ?? "a wait for \(name)"), until \(end)\(address)\(limit): "
                 + (left ?? "it does not record which thread that \(limit.isEmpty ? "will" : "would") be")
         }
         if lock.kind == .futex, names.awaitsIterations {
@@ -180,7 +179,7 @@ extension StallReport.Cause {
             case .dispatchQueue: "a call of libdispatch"
             default: "futex"
             }
-        let function = lock.kind == .file ? place : lock.function ?? call ?? unknown
+        let function = lock.kind == .file ? place : lock.calledFunction ?? call ?? unknown
         guard !lock.owners.isEmpty else {
             if lock.kind == .file, systemCall?.peers != nil { return function + peers(of: systemCall) }
             return "\(function), for \(name)" + (lock.reason.map { "; its owner is not known: \($0)" } ?? "")

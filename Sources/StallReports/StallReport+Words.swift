@@ -122,6 +122,11 @@ extension StallReport.LoopKind {
     package static var probe: Self { Self(rawValue: "probe") }
     /// No loop: an operation with a limit, whose name is the label.
     package static var operation: Self { Self(rawValue: "operation") }
+
+    /// `runLoop` as `run loop`.
+    package var inWords: String {
+        rawValue.reduce(into: "") { $0 += $1.isUppercase ? " \($1.lowercased())" : String($1) }
+    }
 }
 
 extension StallReport.ThreadState {

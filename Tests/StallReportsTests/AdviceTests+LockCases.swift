@@ -228,7 +228,7 @@ extension AdviceTests {
         ),
         (
             "held", Stall(kind: .lock, lock: lock(.pthreadReadWriteLock, [])),
-            "when it lasts again: stallwatch stacks 4700",
+            "when it lasts again: stallwatch stacks notes",
             Stall(kind: .lock, lock: lock(.pthreadReadWriteLock, [owner(isRunning: true)])), "ownerComputes"
         ),
     ]

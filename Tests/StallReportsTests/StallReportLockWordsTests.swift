@@ -18,6 +18,27 @@ extension StallReportSummaryTests {
                 + "which waits for the mutex held by main.")
     }
 
+    @Test(
+        arguments: [
+            ("_MutexHandle._lockSlow(_:)", "Mutex.withLock"), ("dispatch_sema4_timedwait", "dispatch_semaphore_wait"),
+            ("DispatchSemaphore.wait(timeout:)", "DispatchSemaphore.wait"),
+            ("pthread_mutex_lock", "pthread_mutex_lock"),
+        ])
+    func `a function that waits has the name by which an app calls it`(function: String, called: String) {
+        #expect(function.asCalled == called)
+        var lock = StallReport.Lock(kind: .futex, isDeadlock: false, owners: [])
+        lock.function = function
+        #expect(lock.calledFunction == called)
+    }
+
+    @Test func `the main queue and the kinds of loops are named in words`() {
+        let queue = StallReport.LockKind.dispatchQueue
+        #expect(queue.named("com.apple.main-thread") == "the main queue")
+        #expect(queue.named("com.apple.x") == "the dispatch queue \"com.apple.x\"")
+        #expect(StallReport.LoopKind.runLoop.inWords == "run loop")
+        #expect(StallReport.LoopKind.probe.inWords == "probe")
+    }
+
     /// A report of a lock whose owner, thread 2, is in `writeWAL()`, called by these functions: `libc.so.6!dlopen`.
     private func report(
         _ kind: StallReport.CauseKind, _ lock: StallReport.LockKind, outer: [String],
@@ -110,7 +131,7 @@ extension StallReportSummaryTests {
                 == "Blocked for 500 of 500 ms in $s8Dispatch0A9SemaphoreC4wait7timeouty, \(end)")
         #expect(
             try named(wait, inner: ["__new_sem_wait_slow64.constprop.0"])
-                == "Blocked for 500 of 500 ms in dispatch_sema4_timedwait, \(end)")
+                == "Blocked for 500 of 500 ms in dispatch_semaphore_wait, \(end)")
     }
 
     /// A thread of the task pool keeps the number of a lock that one of its tasks has locked and still has.

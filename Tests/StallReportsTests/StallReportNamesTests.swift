@@ -282,7 +282,7 @@ extension StallReportSummaryTests {
                 "DispatchSemaphore.wait, until a thread signals the semaphore: it does not record which thread that "
                     + "will be."
             ),
-            (.swiftMutex, nil, ["syscall", "_MutexHandle._lock()"], "_MutexHandle._lock(), for the mutex."),
+            (.swiftMutex, nil, ["syscall", "_MutexHandle._lock()"], "Mutex.withLock, for the mutex."),
         ] as [(StallReport.LockKind, String?, [String], String)])
     func `the function of a longer wait of another kind is not that of the lock`(
         kind: StallReport.LockKind, function: String?, inner: [String], words: String

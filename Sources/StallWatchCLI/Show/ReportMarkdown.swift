@@ -41,7 +41,7 @@ struct ReportMarkdown {
             ("where", place.map(MarkdownText.codeCell) ?? report.missingCulpritReason.map(MarkdownText.prose)),
             ("time", split),
             ("waiting", report.victimsInWords.map(MarkdownText.prose)),
-            ("loop", MarkdownText.prose("\(loop.label) (\(loop.kind.rawValue)), turn \(loop.turn)")),
+            ("loop", MarkdownText.prose("\(loop.label) (\(loop.kind.inWords)), turn \(loop.turn)")),
             ("context", report.context.map { MarkdownText.prose($0.inWords) }),
             ("began", "\(report.startedAt), threshold \(report.thresholdMilliseconds.duration)"),
             ("process", MarkdownText.prose("\(process.name), pid \(process.pid), \(process.operatingSystem ?? "")")),

@@ -136,7 +136,7 @@ struct ReportView {
         let repeats = counted(report.repeats, "stall", "stalls") + " like it since the report before"
         let rows: [(String, String?)] = [
             ("began", "\(report.startedAt)"),
-            (name, "\(loop.label) (\(loop.kind.rawValue)), turn \(loop.turn)\(thread)"),
+            (name, "\(loop.label) (\(loop.kind.inWords)), turn \(loop.turn)\(thread)"),
             ("mode", loop.mode), ("context", report.context?.inWords),
             ("threshold", report.thresholdMilliseconds.duration),
             ("process", "\(process.name), pid \(process.pid), on \(process.hostname)"),
@@ -173,7 +173,7 @@ struct ReportView {
     var lockChain: String {
         guard let lock = report.cause?.lock else { return "" }
         let address = lock.address.map { " at \($0)" } ?? ""
-        let function = lock.function.map { ", in \($0)" } ?? ""
+        let function = lock.calledFunction.map { ", in \($0)" } ?? ""
         var text = terminal.style(lock.isDeadlock ? "Deadlock" : "Lock", .bold) + "\n"
         text += paragraph(
             "  \(report.loop.label) waits for \(lock.kind.named(lock.label))\(address)\(function)", indentation: "    "

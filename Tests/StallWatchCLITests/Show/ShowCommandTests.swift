@@ -68,7 +68,7 @@ import TextOutput
                   91 │ line 91
 
                 began       2026-11-21T08:00:00.123456Z
-                loop        main (runLoop), turn 7, thread 4700 "notes"
+                loop        main (run loop), turn 7, thread 4700 "notes"
                 threshold   250 ms
                 process     notes, pid 4700, on web-3
                 metadata    version=1.4.2
@@ -233,7 +233,7 @@ import TextOutput
         #expect(view.text.contains(", standard input:3\n\nNext: "))
     }
 
-    @Test func `threads that wait in run loops are counted by the function that runs them`() throws {
+    @Test func `threads that wait in run loops are counted by their start functions`() throws {
         var report = try StallReport(jsonData: ReportFixture().bytes)
         func frame(_ function: String, isInApp: Bool = false) -> Int {
             report.frames.append(
@@ -241,11 +241,12 @@ import TextOutput
             return report.frames.count - 1
         }
         let (run, start) = (frame("CFRunLoopRunSpecific"), frame("open", isInApp: true))
-        let other = frame("serve", isInApp: true)
+        let (other, shared) = (frame("serve", isInApp: true), frame("runTheLoop", isInApp: true))
         let callout = frame("__CFRUNLOOP_IS_CALLING_OUT_TO_A_BLOCK__")
         // The last three are in no loop, in a callout, and in one without a name: they do not wait for events.
         let stacks = [
-            [run, start], [run, other], [run, start], [other], [callout, run, start], [other, run, start],
+            [run, shared, start], [run, shared, other], [run, start], [other], [callout, run, start],
+            [other, run, start],
         ]
         let known = report.stacks.count
         report.stacks += stacks

@@ -17,19 +17,18 @@ struct QueueItems: Equatable, Sendable {
     private static let maximumTries = 3
     private static let searchedWords: UInt64 = 24
     private static let learnedItems = 3
-    private static let mainLabel = "com.apple.main-thread"
 
     static var learned: QueueItems? { state.withLock { $0 } }
     private static let state = ProcessMutex<QueueItems?>(nil)
     private static let mainQueue = GuardedMemory().dispatchObject(of: DispatchQueue.main).flatMap {
-        DispatchLayout.label(of: $0, GuardedMemory()) == mainLabel ? $0 : nil
+        DispatchLayout.label(of: $0, GuardedMemory()) == StallReport.LockKind.mainQueueLabel ? $0 : nil
     }
 
     /// Returns the items that wait in the main queue, at most ``maximumItems``; `nil` if they cannot be read.
     ///
     /// In some no code of the program is left to run: ``DispatchLayout/isSpent(_:ofType:_:)``.
-    static func ofMainQueue(_ memory: any MemoryReading) -> [UInt64]? {
-        mainQueue.flatMap { learned?.items(of: $0, memory) }
+    static func ofMainQueue(_ memory: any MemoryReading, by layout: QueueItems? = learned) -> [UInt64]? {
+        mainQueue.flatMap { layout?.items(of: $0, memory) }
     }
 
     /// Returns the items that wait in a queue, the oldest first and at most ``maximumItems``; `nil` if they do not end with the
@@ -57,8 +56,8 @@ struct QueueItems: Equatable, Sendable {
     /// Learns the layout once, from the items of a queue that is suspended and never runs them.
     static func learn() {
         guard learned == nil else { return }
-        _ = (mainQueue, DispatchLayout.sourceType)
-        let found = search()
+        _ = DispatchLayout.sourceType
+        let found = mainQueue == nil ? nil : search()
         state.withLock { $0 = found }
     }
 
