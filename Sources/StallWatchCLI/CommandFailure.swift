@@ -38,7 +38,9 @@ struct CommandFailure: Error, Equatable {
 
     init(reading path: String, errno: Int32) {
         let isMissing = [ENOENT, ENOTDIR, ELOOP, ENAMETOOLONG].contains(errno)
-        self.init("\(path.isEmpty ? "''" : path) cannot be read", errno, isMissing ? .usage : .inputOutput)
+        self.init(
+            "\(path.isEmpty ? "''" : path) cannot be read", errno, isMissing ? .usage : .inputOutput,
+            advice: errno == ENOENT ? ". Give a folder or a file that is there" : "")
     }
 
     init(writing path: String, errno: Int32) {
@@ -51,8 +53,8 @@ struct CommandFailure: Error, Equatable {
         self.init(status, "\(path) cannot be started: \(String(cString: strerror(errno)))")
     }
 
-    private init(_ words: String, _ errno: Int32, _ status: Status) {
+    private init(_ words: String, _ errno: Int32, _ status: Status, advice: String = "") {
         let isDenied = errno == EACCES || errno == EPERM
-        self.init(isDenied ? .noPermission : status, "\(words): \(String(cString: strerror(errno)))")
+        self.init(isDenied ? .noPermission : status, "\(words): \(String(cString: strerror(errno)))\(advice)")
     }
 }

@@ -129,7 +129,9 @@ enum Invocation {
         if first == "-" { return ["top"] + given }
         guard !word.hasPrefix("-"), !commands.contains(word) else { return given }
         if word == first, isThere(word) { return ["top"] + given }
-        let suggestion = nearestCommand(to: word).map { " Did you mean '\($0)'?" } ?? ""
+        // Reports are named by digits, but for `show`.
+        let near = nearestCommand(to: word) ?? (word.allSatisfy(\.isHexDigit) ? "show \(word)" : nil)
+        let suggestion = near.map { " Did you mean '\($0)'?" } ?? ""
         throw CommandFailure(
             .usage, "There is no command or file '\(word)'.\(suggestion) See '\(name) --help' for the commands.")
     }

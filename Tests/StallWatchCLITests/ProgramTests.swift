@@ -107,6 +107,11 @@ import Testing
         }
     }
 
+    @Test func `digits that name a report are taken for those of show`() throws {
+        let result = try Tool.run(["1"], in: try TemporaryDirectory())
+        #expect(result.status == 2 && result.errors.contains("Did you mean 'show 1'?"), "\(result)")
+    }
+
     @Test(arguments: Removed.table.map(\.words))
     func `a removed command or option names what to use instead`(words: String) throws {
         let instead = try #require(Removed.table.first { $0.words == words }).instead

@@ -71,13 +71,18 @@ import TestSupport
     @Test(arguments: readers + [["stats"], ["tail"], ["tree"], ["export", "--format", "pprof"]])
     func aMissingPathIsNamed(command: [String]) throws {
         let result = try Tool.run(command + ["nowhere"], in: try TemporaryDirectory())
-        #expect(result.errors == "Error: nowhere cannot be read: No such file or directory\n")
+        #expect(
+            result.errors
+                == "Error: nowhere cannot be read: No such file or directory. Give a folder or a file that is there\n")
         #expect(result.status == 2 && result.output == "", "\(result)")
     }
 
     @Test func `an empty path is seen in the message`() throws {
         let result = try Tool.run(["top", ""], in: try TemporaryDirectory())
-        #expect(result.errors == "Error: '' cannot be read: No such file or directory\n" && result.status == 2)
+        #expect(
+            result.errors
+                == "Error: '' cannot be read: No such file or directory. Give a folder or a file that is there\n"
+                && result.status == 2)
     }
 
     @Test(arguments: ["run", "test"])
