@@ -62,7 +62,7 @@ final class ResidentThread: @unchecked Sendable {
         CFRunLoopWakeUp(CFRunLoopGetMain())
     }
 
-    /// Does one piece, and lets the loop turn: it runs what has come meanwhile before it gets here again.
+    /// Does one piece, and lets the loop turn: what has come meanwhile waits for one more piece at most.
     private func doOne() {
         if !pieces.isEmpty { pieces.removeFirst()() }
         if pieces.isEmpty {

@@ -107,7 +107,7 @@ apt() {
 install() { apt install --no-install-recommends --no-remove "$@"; }
 
 if ! command -v swift >/dev/null; then
-    say 'There is no swift on PATH. Install Swift 6.2 or newer (https://www.swift.org/install/linux) and try again.'
+    say 'There is no swift on PATH. Install Swift 6.3 or newer (https://www.swift.org/install/linux) and try again.'
     exit $unavailable
 fi
 
