@@ -133,7 +133,12 @@ public struct LoopStatistics: Codable, Sendable, Equatable {
     package var isStalled: Bool { currentTurn.map { $0 >= threshold } ?? false }
 
     /// The average number of stalls per hour.
-    public var stallsPerHour: Double { watchedTime > .zero ? Double(stalls) / (watchedTime / .seconds(3_600)) : 0 }
+    public var stallsPerHour: Double {
+        guard watchedTime > .zero else { return 0 }
+        // Swift 6.2 does not compile it in one expression.
+        let hours: Double = watchedTime / .seconds(3_600)
+        return Double(stalls) / hours
+    }
 
     /// The part of the watched time that the stalls took, 0 to 1: of several loops with the label, those of all, at most 1.
     public var stalledShare: Double { watchedTime > .zero ? min(stallTime / watchedTime, 1) : 0 }

@@ -69,8 +69,9 @@ extension StallReport {
             let late = timers == 1 ? "a timer, \(delay) late" : "\(timers) timers, one of them \(delay) late"
             let skipped = victims.skippedFirings.map { $0 == 1 ? ", one firing skipped" : ", \($0) firings skipped" }
             // The time before the stall is not its.
-            let isOlder = victims.longestTimerDelayMilliseconds ?? 0 > durationMilliseconds
-            parts.append(late + (isOlder ? ", due before it" : "") + (skipped ?? ""))
+            let earlier = (victims.longestTimerDelayMilliseconds ?? 0) - durationMilliseconds
+            let before = earlier > 0 ? ", \(Self.inWords(earlier)) of it before the stall" : ""
+            parts.append(late + before + (skipped ?? ""))
         }
         if let items = victims.mainQueueItems, items > 0 {
             let wait = victims.longestItemWaitMilliseconds.map { Self.inWords($0) } ?? ""

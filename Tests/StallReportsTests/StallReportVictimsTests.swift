@@ -103,7 +103,7 @@ import Testing
 
     @Test func `a timer that was due before the stall is said to be`() throws {
         let text = try words(lasting: 300) { ($0.timers, $0.longestTimerDelayMilliseconds) = (1, 30_300) }
-        #expect(text == "Waited for it: a timer, 30.3 s late, due before it")
+        #expect(text == "Waited for it: a timer, 30.3 s late, 30.0 s of it before the stall")
     }
 
     @Test func `without a callout, items that ran in the same turn are not known`() throws {

@@ -53,7 +53,7 @@ struct OrderCommand: ParsableCommand {
         let text = try String(contentsOfFile: page, encoding: .utf8)
         guard let first = text.range(of: begin), let last = text.range(of: end), first.upperBound <= last.lowerBound
         else { throw ValidationError("\(page) lacks the lines around the table: \(begin)\(end)") }
-        let new = text[..<first.upperBound] + table + text[last.lowerBound...]
-        try String(new).write(toFile: page, atomically: true, encoding: .utf8)
+        let (before, after) = (String(text[..<first.upperBound]), String(text[last.lowerBound...]))
+        try (before + table + after).write(toFile: page, atomically: true, encoding: .utf8)
     }
 }

@@ -91,8 +91,9 @@ import Testing
     }
 
     @Test func `threads between two tasks are not counted beside an empty root queue`() {
-        let words = Words([0x1000 + 24: 0x8000, 0x8000 + 104: 0, 0x8000 + 48: 0])
-        #expect(PoolReader.withoutThread(among: 7, of: 0x1000, QueueItems(head: 104, next: 16), words) == 0)
+        let words: [UInt64: UInt64] = [0x1000 + 24: 0x8000, 0x8000 + 104: 0, 0x8000 + 48: 0]
+        let layout = QueueItems(head: 104, next: 16)
+        #expect(PoolReader.withoutThread(among: 7, of: 0x1000, layout, Words(words)) == 0)
     }
 
     private func sighting(_ number: Int32, state: Character, waiting: Int?) -> PoolReader.Sighting {

@@ -226,7 +226,8 @@ import Testing
             (0x80c0_0001, true), (0x40_0001, false), (0xc0_0001, false), (0x8040_0001, false), (0x90c0_0001, false),
         ] as [(UInt64, Bool)])
     func `a source without code to run is spent, but for a canceled one`(flags: UInt64, isSpent: Bool) {
-        let words = Words([0x2000: 0x700, 0x2000 + 80: flags])
+        let contents: [UInt64: UInt64] = [0x2000: 0x700, 0x2000 + 80: flags]
+        let words = Words(contents)
         #expect(DispatchLayout.isSpent(0x2000, ofType: 0x700, words) == isSpent)
         for type in [0x708, 0, nil] as [UInt64?] { #expect(!DispatchLayout.isSpent(0x2000, ofType: type, words)) }
     }
