@@ -20,11 +20,19 @@ package final class WorkerThread: @unchecked Sendable {
         var running: Set<Int32> = []
         /// The time on a CPU, in nanoseconds, and the waits of those that have ended.
         var (nanoseconds, waits) = (UInt64(0), UInt64(0))
+        /// The latest of them, with the times of their ends in monotonic nanoseconds.
+        var ended: [(id: Int32, time: UInt64)] = []
     }
+    private static let mostEnded = 64
     private static let own = ProcessMutex(Own())
 
     /// The kernel ids of the monitors' own threads; a name would not tell them from unnamed threads of the program.
     package static var ids: Set<Int32> { own.withLock { $0.running } }
+
+    /// Those that have ended since a moment in monotonic nanoseconds, of the latest 64: the kernel may show them for a while.
+    package static func ended(since time: UInt64) -> Set<Int32> {
+        own.withLock { Set($0.ended.lazy.filter { $0.time >= time }.map(\.id)) }
+    }
 
     /// Whether an instruction is of the function that is outermost on each such thread's stack, also before ``ids`` has it and
     /// after that.
@@ -74,6 +82,7 @@ package final class WorkerThread: @unchecked Sendable {
                 let (id, used) = (callingThread, Self.use(of: callingThread))
                 Self.own.withLock { own in
                     own.running.remove(id)
+                    own.ended = own.ended.suffix(Self.mostEnded - 1) + [(id, monotonicNow())]
                     (own.nanoseconds, own.waits) = (own.nanoseconds &+ used.0, own.waits &+ used.1)
                 }
             }

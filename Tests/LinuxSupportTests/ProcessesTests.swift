@@ -213,8 +213,12 @@ private let processOfJob = Atomic<UInt32>(0)
         }
         #expect(eventually { WorkerThread.ids.contains(id.load(ordering: .acquiring)) })
         gate.post()
+        let before = monotonicNow()
         worker.join()
         #expect(!WorkerThread.ids.contains(id.load(ordering: .acquiring)))
+        // Until the kernel has no such thread, its stack may tell nothing.
+        #expect(WorkerThread.ended(since: before - 1_000_000_000).contains(id.load(ordering: .acquiring)))
+        #expect(!WorkerThread.ended(since: .max).contains(id.load(ordering: .acquiring)))
         let own = try #require(ownThread())
         #expect(!WorkerThread.ids.contains(own))
         #expect(WorkerThread.asOwnThread { WorkerThread.ids.contains(own) })

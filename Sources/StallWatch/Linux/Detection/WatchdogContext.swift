@@ -44,6 +44,9 @@ final class WatchdogContext {
         threads = ProcessThreads(capturer: capturer)
     }
 
+    /// How long before a capture an own thread may have ended that is still listed, in nanoseconds.
+    private static let longestEnd: UInt64 = 1_000_000_000
+
     /// The monitors' own threads, which no report includes.
     var ownThreads: Set<Int32> { WorkerThread.ids.union([watchdog]) }
 
@@ -116,12 +119,13 @@ final class WatchdogContext {
     func captureAll(
         than excluded: Set<Int32>, of all: [Int32] = ThreadIdentity.all()
     ) -> (threads: [StallRecord.OtherThread], omitted: Int) {
+        let began = monotonicNow() &- Self.longestEnd
         let others = all.filter { !excluded.contains($0) }
         let captured = others.prefix(StallRecord.maximumOtherThreads).map { thread in
             StallRecord.OtherThread(thread: .init(thread), stack: threads.capture(thread))
         }
         // A thread of the monitor is not known as one at its very beginning and end. One that has not run has done nothing.
-        let own = ownThreads
+        let own = ownThreads.union(WorkerThread.ended(since: began))
         let ofApp = captured.filter { thread in
             guard !own.contains(thread.thread.id) else { return false }
             guard let stack = try? thread.stack.get() else { return cpuTime(of: thread.thread.id) != 0 }
