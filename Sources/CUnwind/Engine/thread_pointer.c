@@ -31,7 +31,7 @@ static uint64_t robust_list(pid_t tid) {
   uint64_t head = 0;
   size_t length = 0;
   // A filter of system calls, also one that the app adds later, may end the process for a call that few programs make.
-  if (cunwind_call_is_deadly(CUNWIND_CALL_ROBUST_LIST)) return 0;
+  if (cunwind_call_was_deadly(CUNWIND_CALL_ROBUST_LIST)) return 0;
   // The kernel permits it for each thread of the own thread group (kernel/futex/syscalls.c, get_robust_list).
   long failed = cunwind_raw(SYS_get_robust_list, tid, (long)&head, (long)&length, 0, 0, 0);
   return failed == 0 ? head : 0;

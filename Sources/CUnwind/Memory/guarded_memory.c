@@ -193,25 +193,27 @@ bool cunwind_guarded_choose(cunwind_memory_access wanted) {
   return false;
 }
 
-bool cunwind_guarded_renew(void) {
+static bool renew(uint32_t (*filters)(void)) {
   cunwind_memory_access access = cunwind_memory_access_in_use();
   bool is_chosen = access != CUNWIND_MEMORY_ANY;
   // One filter more makes no other access better than a file or a pipe.
-  if (access == CUNWIND_MEMORY_CALL)
-    is_chosen = __atomic_load_n(&chosen_under, __ATOMIC_RELAXED) == cunwind_seccomp_filters();
+  if (access == CUNWIND_MEMORY_CALL) is_chosen = __atomic_load_n(&chosen_under, __ATOMIC_RELAXED) == filters();
   // After fork(2) the file is the parent's.
   if (access == CUNWIND_MEMORY_FILE) is_chosen &= has_file();
   return is_chosen || cunwind_guarded_choose(CUNWIND_MEMORY_ANY);
 }
 
+bool cunwind_guarded_renew(void) { return renew(cunwind_seccomp_filters); }
+
 bool cunwind_read_memory(uint64_t address, void *to, size_t length) {
-  return cunwind_guarded_renew() && length > 0 && cunwind_guarded_read(address, to, length) == length;
+  // Lists are read word by word, and under a filter to ask for the filters takes as long as to read twenty words.
+  return renew(cunwind_recent_seccomp_filters) && length > 0 && cunwind_guarded_read(address, to, length) == length;
 }
 
 size_t cunwind_find_words(uint64_t address, size_t length, uint64_t word, void *buffer, uint64_t *found,
                           size_t capacity) {
   const uint64_t *words = buffer;
-  if (!cunwind_guarded_renew()) return 0;
+  if (!renew(cunwind_recent_seccomp_filters)) return 0;
   size_t count = 0, got = cunwind_guarded_read(address, buffer, length) / sizeof word;
   // Objects on the heap are aligned to 16 bytes (malloc(3)).
   for (size_t index = address % 16 / sizeof word; index < got && count < capacity; index += 2) {

@@ -220,6 +220,11 @@ bool cunwind_call_is_deadly(cunwind_rare_call call);
 /// 0. Costs 0.1 us without a filter, 10 us with one.
 uint32_t cunwind_seccomp_filters(void);
 
+/// The same as of at most a millisecond ago, and cunwind_call_is_deadly() by it: for what reads many words, or asks for
+/// many threads.
+uint32_t cunwind_recent_seccomp_filters(void);
+bool cunwind_call_was_deadly(cunwind_rare_call call);
+
 /// Tries all calls in child processes, for at most two seconds. `shares_memory`: the children copy nothing. Stores a
 /// bit for each call that ended its child. Returns false if there is no child.
 bool cunwind_try_rare_calls(bool shares_memory, uint32_t *deadly);

@@ -31,6 +31,10 @@
 /// Enough for /proc/<tid>/status of a process in 300 groups.
 #define STATUS_BYTES 4096
 
+/// How long the number of filters is taken as known, where each of many calls asks for it (1 ms): 1 % of the time goes
+/// into asking, and a filter that the program adds is as far from each call as from those of one capture.
+#define FILTERS_HOLD_NANOSECONDS 1000000ull
+
 #define ALL_CALLS ((1u << CUNWIND_RARE_CALLS) - 1)
 
 /// With these arguments, and 0 as the others, each call fails or changes nothing but the child.
@@ -124,12 +128,23 @@ uint32_t cunwind_seccomp_filters(void) {
   return 1 + (line ? (uint32_t)strtoul(line + sizeof label - 1, NULL, 10) : 0);
 }
 
-bool cunwind_call_is_deadly(cunwind_rare_call call) {
+uint32_t cunwind_recent_seccomp_filters(void) {
+  // A thread's own, as filters are.
+  static _Thread_local uint32_t filters;
+  static _Thread_local uint64_t known_until;
+  uint64_t now = cunwind_now();
+  if (now >= known_until) {
+    filters = cunwind_seccomp_filters();
+    known_until = now + FILTERS_HOLD_NANOSECONDS;
+  }
+  return filters;
+}
+
+static bool is_deadly_under(uint32_t count, cunwind_rare_call call) {
   /// The filters in the upper half, the deadly calls in the lower half. Two threads may find out at the same time.
   static uint64_t known = 0;
   /// The process id, because a child of fork(2) begins anew, and the filters at its first question.
   static uint64_t start = 0;
-  uint32_t count = cunwind_seccomp_filters();
   uint64_t process = (uint64_t)cunwind_raw(SYS_getpid, 0, 0, 0, 0, 0, 0);
   uint64_t first = __atomic_load_n(&start, __ATOMIC_ACQUIRE);
   if (first >> 32 != process) {
@@ -147,5 +162,9 @@ bool cunwind_call_is_deadly(cunwind_rare_call call) {
   }
   return (answer >> call) & 1;
 }
+
+bool cunwind_call_is_deadly(cunwind_rare_call call) { return is_deadly_under(cunwind_seccomp_filters(), call); }
+
+bool cunwind_call_was_deadly(cunwind_rare_call call) { return is_deadly_under(cunwind_recent_seccomp_filters(), call); }
 
 bool cunwind_may_send_signals(void) { return !cunwind_call_is_deadly(CUNWIND_CALL_QUEUE_SIGNAL); }

@@ -2,15 +2,18 @@
 
 #define _GNU_SOURCE
 #include <errno.h>
+#include <linux/seccomp.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 #include "Engine/engine.h"
 #include "Support/checks.h"
 #include "Support/seccomp_filter.h"
+#include "System/raw_system_call.h"
 
 /// The pages of the memory that is read, one of which is missing, and another page after them.
 enum { PAGES = 40, MISSING = 30 };
@@ -109,6 +112,43 @@ static void read_without_engine(int error) {
 }
 
 void cunwind_check_memory_without_engine(int error) { cunwind_test_expect_in_child(read_without_engine, error); }
+
+static volatile sig_atomic_t opened;
+
+static void refuse_open(int number, siginfo_t *info, void *context) {
+  (void)number;
+  (void)info;
+  ucontext_t *interrupted = context;
+#if defined(__x86_64__)
+  interrupted->uc_mcontext.gregs[REG_RAX] = -EPERM;
+#else
+  interrupted->uc_mcontext.regs[0] = (uint64_t)-EPERM;
+#endif
+  opened++;
+}
+
+static void read_words_under_filter(int words) {
+  uint64_t word = 0x5a5a, copy = 0, address = (uint64_t)(uintptr_t)&word;
+  struct sigaction action = {.sa_sigaction = refuse_open, .sa_flags = SA_SIGINFO};
+  // Each file that would be opened is counted, and is not.
+  EXPECT(sigaction(SIGSYS, &action, NULL) == 0);
+  if (!EXPECT(cunwind_test_refuse(SYS_openat, SECCOMP_RET_TRAP) == 0)) return;
+  bool is_read = cunwind_read_memory(address, &copy, sizeof copy);
+  EXPECT(cunwind_memory_access_in_use() == CUNWIND_MEMORY_CALL);
+  uint64_t began = cunwind_now();
+  opened = 0;
+  for (int index = 0; index < words; index++) {
+    copy = 0;
+    is_read &= cunwind_read_memory(address, &copy, sizeof copy) && copy == word;
+  }
+  uint64_t milliseconds = (cunwind_now() - began) / 1000000;
+  cunwind_test_say("%d words, %d files in %llu ms", words, (int)opened, COUNT(milliseconds));
+  EXPECT(is_read);
+  // One each millisecond at most, however long it takes.
+  EXPECT((uint64_t)opened <= milliseconds + 1);
+}
+
+void cunwind_check_words_under_filter(int words) { cunwind_test_expect_in_child(read_words_under_filter, words); }
 
 void cunwind_check_preferred_memory_access(int unused) {
   (void)unused;

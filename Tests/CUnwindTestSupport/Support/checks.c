@@ -69,6 +69,7 @@ static const struct {
     ROW(CUNWIND_TEST_MEMORY, "memory is read without an engine", memory_without_engine, EPERM),
     ROW(CUNWIND_TEST_MEMORY, "memory is read without an engine", memory_without_engine, ENOSYS),
     ROW(CUNWIND_TEST_MEMORY, "memory is read without an engine", memory_without_engine, 0),
+    ROW(CUNWIND_TEST_MEMORY, "words are read without a file for each under a filter", words_under_filter, 2000),
     ROW(CUNWIND_TEST_MEMORY, "process_vm_readv is preferred where it works", preferred_memory_access, 0),
     ROW(CUNWIND_TEST_MEMORY, "a read proved by time slices is never torn", read_proof, true),
     ROW(CUNWIND_TEST_MEMORY, "a read proved by switches is never torn", read_proof, false),

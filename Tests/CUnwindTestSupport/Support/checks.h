@@ -97,6 +97,7 @@ void cunwind_check_reused_id(int unused);
 void cunwind_check_memory_access(int access);
 void cunwind_check_memory_without_call(int error);
 void cunwind_check_memory_without_engine(int error);
+void cunwind_check_words_under_filter(int words);
 void cunwind_check_preferred_memory_access(int unused);
 void cunwind_check_read_proof(int counts_slices);
 void cunwind_check_mappings(int unused);
