@@ -83,6 +83,31 @@ import Testing
         #expect(eventually { runs.withLock { $0.count } == 4 })
     }
 
+    @Test func `a job that never returns delays the others for its patience only`() {
+        let jobs = JobThread(name: "jobs", patience: 1_000_000)
+        let (hasBegun, gate) = (Semaphore(), Semaphore())
+        let runs = Mutex<[Int]>([])
+        jobs.add {
+            hasBegun.post()
+            gate.wait()
+            runs.withLock { $0.append(0) }
+        }
+        hasBegun.wait()
+        jobs.add { runs.withLock { $0.append(1) } }
+        #expect(
+            eventually {
+                jobs.add { runs.withLock { $0.append(2) } }
+                return runs.withLock { $0.contains(2) }
+            })
+        #expect(eventually { runs.withLock { $0.contains(1) } })
+        #expect(runs.withLock { !$0.contains(0) })
+        gate.post()
+        #expect(eventually { runs.withLock { $0.contains(0) } })
+        // The thread that was left takes no job any more.
+        jobs.add { runs.withLock { $0.append(3) } }
+        #expect(eventually { runs.withLock { $0.count { $0 == 3 } } == 1 })
+    }
+
     @Test func `a value is prepared once`() {
         let finds = Atomic<Int>(0)
         let prepared = Prepared { finds.add(1, ordering: .relaxed).newValue }

@@ -10,7 +10,7 @@ import StallReports
 struct NotRunDetector {
     /// How long a timer is due without a run, in nanoseconds.
     static let limit: UInt64 = 500_000_000
-    /// The time between two questions, in nanoseconds.
+    /// The usual time between two questions, in nanoseconds; at least half of it.
     static let interval: UInt64 = 1_000_000_000
     private static let gaps: UInt64 = 10
     private static let runs: UInt64 = 2
@@ -38,7 +38,7 @@ struct NotRunDetector {
         if left != load.lastEnd {
             // Left a moment ago, or not looked at yet: what was reported ended when it ran in between.
             let action = left == nil ? nil : stop(at: load.lastEnd)
-            (left, nextQuestion) = (load.lastEnd, load.time &+ Self.interval)
+            (left, nextQuestion) = (load.lastEnd, Self.nextQuestion(after: load.time))
             return action
         }
         guard let answer, answer.time > load.lastEnd else { return nil }
@@ -81,8 +81,13 @@ struct NotRunDetector {
     /// Returns whether a question is due at a time, and plans the next one.
     mutating func planQuestion(at now: UInt64) -> Bool {
         guard left != nil, now >= nextQuestion else { return false }
-        nextQuestion = now &+ Self.interval
+        nextQuestion = Self.nextQuestion(after: now)
         return true
+    }
+
+    /// At the same moments for all loops, so that one pass of the watchdog, and one thread, asks them all.
+    private static func nextQuestion(after now: UInt64) -> UInt64 {
+        (now &+ interval &+ interval / 2) / interval * interval
     }
 
     /// When to poll at the latest, in monotonic nanoseconds; `nil` while the loop is in a run.

@@ -25,8 +25,8 @@ struct ClockLead {
 /// Finds out in which mode a run loop runs, and what waits for its default mode.
 ///
 /// CFRunLoopCopyCurrentMode and CFRunLoopGetNextTimerFireDate take the run loop's locks, and CFRunLoop.c calls an app's
-/// `retain` callbacks with these locks held. So the watchdog never calls them: each question has a thread of its own,
-/// which may wait, and there is one at a time. If the locks stay taken, there is no answer, and no other thread.
+/// `retain` callbacks with these locks held. So the watchdog never calls them: one thread asks all loops, and leaves the
+/// others to a new one while it waits. If the locks stay taken, there is no answer, and the loop is not asked again.
 ///
 /// `@unchecked Sendable`: both functions may be called on any thread.
 final class RunLoopModeReader: @unchecked Sendable {
@@ -54,7 +54,9 @@ final class RunLoopModeReader: @unchecked Sendable {
 
     private let runLoop: CFRunLoop
     private let isMain: Bool
-    private let worker = Worker(name: "stallwatch-mode")
+    /// Asks at most a tenth of a second late because of another loop.
+    private static let thread = JobThread(name: "stallwatch-mode", patience: 100_000_000)
+    private let isAsking = Atomic<Bool>(false)
     private let answer = Mutex<Answer?>(nil)
     /// The largest number of descriptors of the process that are searched for timers.
     private static let maximumDescriptors = 1_024
@@ -77,10 +79,13 @@ final class RunLoopModeReader: @unchecked Sendable {
     }
 
     func ask() {
-        _ = try? worker.start { [self] in
+        guard !isAsking.exchange(true, ordering: .acquiringAndReleasing) else { return }
+        let begins = Self.thread.add { [self] in
             let answer = read()
             self.answer.withLock { $0 = answer }
+            isAsking.store(false, ordering: .releasing)
         }
+        if !begins { isAsking.store(false, ordering: .releasing) }
     }
 
     func takeAnswer() -> Answer? { answer.withLock { $0.take() } }

@@ -125,6 +125,23 @@ import Testing
         #expect(action == nil)
     }
 
+    /// A thousand loops are a thousand threads a second otherwise.
+    @Test func `all loops are asked at the same moments`() throws {
+        var moments: Set<UInt64> = []
+        for left in stride(from: Self.left, to: Self.left + NotRunDetector.interval / 2, by: 1_234_567) {
+            var (other, now) = (NotRunDetector(), load)
+            (now.time, now.lastEnd) = (left, left)
+            _ = other.decide(nil, now)
+            let first = try #require(other.nextPoll)
+            let isAsked = other.planQuestion(at: first)
+            let second = try #require(other.nextPoll)
+            #expect(isAsked && second - first == NotRunDetector.interval)
+            #expect(first - left > NotRunDetector.interval / 2)
+            moments.formUnion([first, second])
+        }
+        #expect(moments.count == 2)
+    }
+
     @Test func aLoopIsLookedAtOnceASecondOnlyOutsideOfRuns() {
         #expect(detector.nextPoll == Self.left + NotRunDetector.interval)
         var (inside, running) = (NotRunDetector(), load)
