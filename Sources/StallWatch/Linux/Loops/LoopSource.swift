@@ -26,7 +26,11 @@ protocol LoopSource: AnyObject, Sendable {
     /// The thread that will run the loop's turns, if that is known before the first one.
     var knownThread: Int32? { get }
 
+    /// Begins to leave the loop, once; never waits for the app.
     func remove()
+
+    /// Waits until the loop is observed, or left, or until a deadline in monotonic nanoseconds; the app may hold its lock.
+    func settle(until deadline: UInt64)
 
     /// Receives the final reports of a loop of the monitor's own, which are in no output and in no number; must not wait.
     var receiver: StallReceiver? { get }
@@ -52,6 +56,8 @@ extension LoopSource {
     func isWaitingUnobserved() -> Bool { false }
 
     func remove() {}
+
+    func settle(until deadline: UInt64) {}
 
     var receiver: StallReceiver? { nil }
 }

@@ -5,14 +5,17 @@ import Glibc
 import LinuxSupport
 import StallReports
 import StallSymbols
+import Synchronization
 
 /// Observes a CFRunLoop and turns its activities into turns.
 ///
 /// The *begin* observer runs before every other observer and the *end* observer after every other one. The work of the
 /// app's own observers is therefore part of the turn.
 ///
-/// `@unchecked Sendable`: CFRunLoopAddObserver and CFRunLoopRemoveObserver take the run loop's own lock and may be
-/// called on any thread. No stored property changes after init.
+/// CFRunLoopAddObserver and CFRunLoopRemoveObserver wait for the run loop's lock, and CFRunLoop.c calls an app's `retain`
+/// callbacks with this lock held. So a thread of the source's own calls them, in their order.
+///
+/// `@unchecked Sendable`: both may be called on any thread. No stored property changes after init.
 final class RunLoopSource: LoopSource, @unchecked Sendable {
     let kind = LoopKind.runLoop
     private let runLoop: CFRunLoop
@@ -22,8 +25,13 @@ final class RunLoopSource: LoopSource, @unchecked Sendable {
     /// Whether the default mode is observed.
     let servesDefaultMode: Bool
     private var observers: [(CFRunLoopObserver, CFRunLoopMode)] = []
+    private let changes = JobThread(name: "stallwatch-loop")
+    private let isRemoved = Atomic<Bool>(false)
+    /// The number of changes that are not made yet, and a post for each that is.
+    private let pending = Atomic<Int>(0)
+    private let changed = LinuxSupport.Semaphore()
 
-    /// Creates the observers, which retain `recorder`, and adds them to `runLoop`; throws if memory is lacking.
+    /// Creates the observers, which retain `recorder`, and begins to add them to `runLoop`; throws if memory is lacking.
     ///
     /// Of the modes, `kCFRunLoopCommonModes` means all present and future common modes. Reports can name the default
     /// mode and the modes given here, 255 at most.
@@ -60,20 +68,40 @@ final class RunLoopSource: LoopSource, @unchecked Sendable {
         for (index, name) in namedModes.enumerated() {
             observers.append((try Self.modeObserver(UInt8(index + 1), recorder), Self.mode(name)))
         }
-        for (observer, mode) in observers { CFRunLoopAddObserver(runLoop, observer, mode) }
-        // No observer saw the entry of a run that is already in progress, and that run may last as long as the program.
-        if let mode = CFRunLoopCopyCurrentMode(runLoop), let index = namedModes.firstIndex(of: Self.name(mode)) {
+        change { source in
+            for (observer, mode) in source.observers { CFRunLoopAddObserver(source.runLoop, observer, mode) }
+            // No observer saw the entry of a run that is in progress, and that run may last as long as the program.
+            guard let mode = CFRunLoopCopyCurrentMode(source.runLoop),
+                let index = source.namedModes.firstIndex(of: Self.name(mode))
+            else { return }
             recorder.adoptMode(UInt8(index + 1))
         }
     }
 
-    /// Removes the observers from the run loop.
+    private func change(_ body: @escaping @Sendable (RunLoopSource) -> Void) {
+        pending.wrappingAdd(1, ordering: .relaxed)
+        let change = { @Sendable [self] in
+            body(self)
+            pending.wrappingSubtract(1, ordering: .releasing)
+            changed.post()
+        }
+        if !changes.add(change) { change() }
+    }
+
+    func settle(until deadline: UInt64) {
+        while pending.load(ordering: .acquiring) > 0, changed.wait(until: deadline) {}
+    }
+
+    /// Begins to remove the observers from the run loop.
     ///
     /// They are removed and never invalidated. CFRunLoopObserverInvalidate releases the context at once, even if the
     /// loop's thread is about to call out with it: `__CFRunLoopDoObservers` retains the observer, but not its context.
     /// A removed observer releases its context with its last reference.
     func remove() {
-        for (observer, mode) in observers { CFRunLoopRemoveObserver(runLoop, observer, mode) }
+        guard !isRemoved.exchange(true, ordering: .relaxed) else { return }
+        change { source in
+            for (observer, mode) in source.observers { CFRunLoopRemoveObserver(source.runLoop, observer, mode) }
+        }
     }
 
     /// Returns a reader of what waits for the default mode, for one caller.

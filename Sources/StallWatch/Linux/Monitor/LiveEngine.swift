@@ -42,8 +42,10 @@ final class LiveEngine: MonitorEngine {
         /// What the start and proofs have shown of captures; empty before the start.
         var captures: CaptureProbe.Outcomes = [:]
 
-        func removeSources() {
+        @discardableResult
+        func removeSources() -> [LoopEntry] {
             for loop in loops.values { loop.removeSources() }
+            return Array(loops.values)
         }
 
         mutating func addEnded(_ entry: LoopEntry) {
@@ -167,6 +169,7 @@ final class LiveEngine: MonitorEngine {
             watchdog.add(monitors)
             return entry
         }
+        LoopEntry.settle([entry])
         return LiveLoop(engine: self, entry: entry)
     }
 
@@ -183,6 +186,7 @@ final class LiveEngine: MonitorEngine {
         // The watchdog removes the sources when it runs; a monitor that never started has no watchdog.
         entry.removeSources()
         watchdog.remove(entry.monitors)
+        LoopEntry.settle([entry])
     }
 
     func start() throws(StallWatchError) {
@@ -355,7 +359,7 @@ final class LiveEngine: MonitorEngine {
             writeStatistics(until: limit.ofStores)
         }
         // The watchdog removes the sources that it watches. This covers the loops that it has not seen yet.
-        state.withLock { $0.removeSources() }
+        LoopEntry.settle(state.withLock { $0.removeSources() })
     }
 
     func stopOnThread() async {

@@ -47,6 +47,15 @@ final class LoopEntry: Sendable {
     func markEnded() { end.store(monotonicNow(), ordering: .relaxed) }
 
     func removeSources() { for monitor in monitors { monitor.source.remove() } }
+
+    /// How long the program may keep the locks of loops before they are observed, or left, later: in nanoseconds.
+    private static let patience: UInt64 = 100_000_000
+
+    /// Waits until loops are observed, or left, but never for long; to be called without the engine's lock.
+    static func settle(_ loops: [LoopEntry]) {
+        let deadline = monotonicNow() &+ patience
+        for loop in loops { for monitor in loop.monitors { monitor.source.settle(until: deadline) } }
+    }
 }
 
 struct LiveLoop: EngineLoop {
