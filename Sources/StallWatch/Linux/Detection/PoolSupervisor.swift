@@ -16,7 +16,7 @@ struct PoolSupervisor {
     static let maximumReports = 8
     /// The time after a look in which no other one is due, as a multiple of its CPU time: 2 % of a CPU, and 10 % while more
     /// looks would show that a thread is pinned.
-    static let restFactor: UInt64 = 50
+    static let restFactor = ExecutorThreads.restFactor
     private static let restFactorInDoubt: UInt64 = 10
 
     /// The time for which a task keeps a pinned thread at least, in nanoseconds; `nil` if none is reported.

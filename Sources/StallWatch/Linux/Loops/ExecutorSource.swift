@@ -145,25 +145,68 @@ private final class HeartbeatSender: Sendable {
         let sent = sent.load(ordering: .relaxed)
         let last = last.load(ordering: .relaxed)
         guard sent != 0, last != 0 else { return .unknown }
-        let isLate = monotonicNow() &- sent >= Self.searchAge
+        let now = monotonicNow()
+        let isLate = now &- sent >= Self.searchAge
         if let tasks = tasks(), TaskCalibration.ofThisProcess.activeExecutor != nil {
-            if let thread = tasks.thread(last), isRunning(on: thread, tasks) { return .thread(last) }
-            if isLate, let thread = tasks.threads().first(where: { isRunning(on: $0, tasks) }) {
-                remember(thread.id)
-                return .thread(thread.id)
+            func runs(_ id: Int32) -> Bool {
+                tasks.thread(id).map { ExecutorThreads.executors(of: $0, tasks).contains(executor) } ?? false
+            }
+            if runs(last) { return .thread(last) }
+            let found = isLate ? ExecutorThreads.shared.found(at: now) { ExecutorThreads.search(tasks) } : [:]
+            // It may have left since the search.
+            if let thread = found[executor]?.first(where: runs) {
+                remember(thread)
+                return .thread(thread)
             }
         }
         guard isLate, !isSerial || !hasMoved.load(ordering: .relaxed) else { return .unknown }
-        let all = ThreadIdentity.all()
-        return all.isEmpty || all.contains(last) ? .unknown : .thread(last)
+        let isThere = access("/proc/self/task/\(last)", F_OK) == 0
+        return isThere || !showsOwnThreads ? .unknown : .thread(last)
+    }
+}
+
+/// The threads that run jobs of executors, searched for all watched executors at once: each may be late at each poll.
+final class ExecutorThreads: Sendable {
+    static let shared = ExecutorThreads()
+    /// The time after a search in which there is no other one, as a multiple of its CPU time: 2 % of a CPU.
+    static let restFactor: UInt64 = 50
+
+    private struct Last {
+        /// By the executor's address.
+        var threads: [UInt64: [Int32]] = [:]
+        /// In monotonic nanoseconds.
+        var restsUntil: UInt64 = 0
+    }
+    private let last = ProcessMutex(Last())
+    private let timeOnCPU: @Sendable () -> UInt64
+
+    /// `timeOnCPU` returns how long the calling thread has been on a CPU, in nanoseconds.
+    init(timeOnCPU: @escaping @Sendable () -> UInt64 = { threadTimeNow() }) { self.timeOnCPU = timeOnCPU }
+
+    /// Returns the threads by the addresses of their executors, as last found; searches unless the last search was just now.
+    func found(at now: UInt64, _ search: () -> [UInt64: [Int32]]) -> [UInt64: [Int32]] {
+        last.withLock { last in
+            guard now >= last.restsUntil else { return last.threads }
+            let before = timeOnCPU()
+            last.threads = search()
+            last.restsUntil = now &+ (timeOnCPU() &- before) &* Self.restFactor
+            return last.threads
+        }
     }
 
-    /// Returns whether a thread runs a job of the executor: as its active executor, or of a task that prefers it.
-    private func isRunning(on thread: TaskThread, _ tasks: TaskReader) -> Bool {
-        if thread.executor == executor { return true }
-        guard thread.task != 0, tasks.memory.stableTask(at: thread.task)?.preference == executor else { return false }
-        // An actor with an executor of its own, as the main one, does not use the preferred one.
-        return thread.executor == 0 || tasks.memory.swiftClass(of: thread.executor)?.isActor == true
+    static func search(_ tasks: TaskReader) -> [UInt64: [Int32]] {
+        tasks.threads().reduce(into: [:]) { found, thread in
+            for executor in executors(of: thread, tasks) { found[executor, default: []].append(thread.id) }
+        }
+    }
+
+    /// Returns the executors whose job a thread may run: its active one, and that which its task prefers.
+    static func executors(of thread: TaskThread, _ tasks: TaskReader) -> [UInt64] {
+        guard thread.task != 0, let preference = tasks.memory.stableTask(at: thread.task)?.preference,
+            // An actor with an executor of its own, as the main one, does not use the preferred one.
+            thread.executor == 0 || tasks.memory.swiftClass(of: thread.executor)?.isActor == true
+        else { return [thread.executor] }
+        return [thread.executor, preference]
     }
 }
 
