@@ -5,14 +5,21 @@ import Glibc
 /// Covers the thread's cgroup and its visible ancestors. If it moves to another one, that adds to its total.
 package struct CPUQuota {
     static let maximumDepth = 8
+    /// The age from which on a thread's groups are read again, in nanoseconds.
+    static let longestAge: UInt64 = 10_000_000_000
 
+    private let readGroups: @Sendable (Int32) -> String?
     private var membership: String?
+    /// The thread whose groups were read, and when, in monotonic nanoseconds.
+    private var read: (thread: Int32, at: UInt64)?
     private var files: [OpenFile] = []
     private var buffer = [UInt8](repeating: 0, count: 1024)
     private var last: UInt64 = 0
     private var total: UInt64 = 0
 
-    package init() {}
+    package init() { self.init(groups: { readSmallFile("/proc/self/task/\($0)/cgroup") }) }
+
+    init(groups: @escaping @Sendable (Int32) -> String?) { readGroups = groups }
 
     /// Whether the CPU statistics of the calling thread's cgroup, or of one around it, can be read.
     package static var isReadable: Bool {
@@ -45,29 +52,35 @@ package struct CPUQuota {
     }
 
     /// Returns the throttled time so far, in nanoseconds, including the time since the last call.
-    package mutating func throttled(thread: Int32) -> UInt64 {
-        let membership = readSmallFile("/proc/self/task/\(thread)/cgroup")
-        if membership != self.membership {
-            // What the last group has lost since; no more if it is gone.
-            let lost = now()
-            total += lost &- min(last, lost)
-            self.membership = membership
-            files = Self.candidates(membership ?? "").compactMap(OpenFile.shared)
-            last = now()
+    package mutating func throttled(thread: Int32, at time: UInt64 = monotonicNow()) -> UInt64 {
+        if read?.thread != thread || time &- (read?.at ?? 0) >= Self.longestAge {
+            read = (thread, time)
+            let membership = readGroups(thread)
+            if membership != self.membership {
+                // What the last group has lost since; no more if it is gone.
+                let lost = now(at: time)
+                total += lost &- min(last, lost)
+                self.membership = membership
+                files = Self.candidates(membership ?? "").compactMap(OpenFile.shared)
+                last = now(at: time)
+            }
         }
-        let now = now()
+        let now = now(at: time)
         total += now - min(last, now)
         last = now
         return total
     }
 
-    private mutating func now() -> UInt64 {
-        var sum: UInt64 = 0
-        for file in files {
-            let count = file.read(into: &buffer)
-            sum += Self.throttledTime(ByteCursor(buffer, count: count)) ?? 0
+    private mutating func now(at time: UInt64) -> UInt64 {
+        guard !files.isEmpty else { return 0 }
+        return ThrottledTime.shared.of(membership, at: time) {
+            var sum: UInt64 = 0
+            for file in files {
+                let count = file.read(into: &buffer)
+                sum += Self.throttledTime(ByteCursor(buffer, count: count)) ?? 0
+            }
+            return sum
         }
-        return sum
     }
 
     /// Parses `throttled_usec` of a cgroup v2 cpu.stat, or `throttled_time` (nanoseconds) of v1, to nanoseconds.
@@ -90,6 +103,30 @@ package struct CPUQuota {
                 let inner = path.prefix(depth).map { "/\($0)" }.joined()
                 return roots.map { "/sys/fs/cgroup\($0)\(inner)/cpu.stat" }
             }
+        }
+    }
+}
+
+/// The throttled time of the groups that were asked for last: mostly all threads are in the same ones, and the kernel may have
+/// to add up the numbers of all CPUs.
+final class ThrottledTime: Sendable {
+    static let shared = ThrottledTime()
+    /// The age from which on they are read again, in nanoseconds.
+    static let longestAge: UInt64 = 10_000_000
+
+    private struct Last {
+        var groups: String?
+        var time: UInt64 = 0
+        var throttled: UInt64 = 0
+    }
+    private let last = ProcessMutex(Last())
+
+    /// Returns the throttled time of some groups, which `read` returns if no thread has just asked for it.
+    func of(_ groups: String?, at time: UInt64, _ read: () -> UInt64) -> UInt64 {
+        last.withLock { last in
+            if last.groups == groups, time &- min(last.time, time) < Self.longestAge { return last.throttled }
+            last = Last(groups: groups, time: time, throttled: read())
+            return last.throttled
         }
     }
 }

@@ -1,3 +1,4 @@
+import Synchronization
 import Testing
 import TestSupport
 
@@ -8,6 +9,37 @@ import TestSupport
         #expect(CPUQuota.throttledTime(ByteCursor("nr_periods 0\nthrottled_time 524373663\n")) == 524_373_663)
         #expect(CPUQuota.throttledTime(ByteCursor("usage_usec 1\nthrottled_usec 12\n")) == 12_000)
         #expect(CPUQuota.throttledTime(ByteCursor("usage_usec 1\n")) == nil)
+    }
+
+    @Test func `the groups of a thread are read now and then`() {
+        let reads = Atomic<Int>(0)
+        var quota = CPUQuota(groups: { _ in
+            reads.wrappingAdd(1, ordering: .relaxed)
+            return ""
+        })
+        let (start, age) = (2 * CPUQuota.longestAge, CPUQuota.longestAge)
+        for time in start..<start + 100 { #expect(quota.throttled(thread: 1, at: time) == 0) }
+        #expect(reads.load(ordering: .relaxed) == 1)
+        _ = quota.throttled(thread: 2, at: start + 100)
+        #expect(reads.load(ordering: .relaxed) == 2)
+        _ = quota.throttled(thread: 2, at: start + 99 + age)
+        _ = quota.throttled(thread: 2, at: start + 100 + age)
+        #expect(reads.load(ordering: .relaxed) == 3)
+    }
+
+    @Test func `the statistics of groups are read once for all threads`() {
+        let throttled = ThrottledTime()
+        var reads: UInt64 = 0
+        func read(_ groups: String, at time: UInt64) -> UInt64 {
+            throttled.of(groups, at: time) {
+                reads += 1
+                return reads
+            }
+        }
+        for time: UInt64 in 100..<200 { #expect(read("0::/a\n", at: time) == 1) }
+        #expect(read("0::/b\n", at: 200) == 2)
+        #expect(read("0::/b\n", at: 199 + ThrottledTime.longestAge) == 2)
+        #expect(read("0::/b\n", at: 200 + ThrottledTime.longestAge) == 3)
     }
 
     @Test func `a quota is a number of processors`() {

@@ -213,7 +213,7 @@ struct LoopSupervisor {
     mutating func lookAtVictims(of stall: StallDetector.Stall, _ poll: LoopPoll) {
         guard open != nil else { return }
         let now = context.now()
-        let look = victimReader.look(at: now, context.operations(stall.start, now), inGap: stall.isGap)
+        let look = victimReader.look(at: now, context.operations(since: stall.start, at: now), inGap: stall.isGap)
         guard poll.turnEnd == nil else { return }
         victims.add(look)
         loop.timerDelays.add(victims.dueTimers, at: now)

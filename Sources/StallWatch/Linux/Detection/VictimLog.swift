@@ -13,6 +13,20 @@ struct OperationsInFlight: Equatable, Sendable {
     static let maximumNames = 4
 }
 
+/// When the operations in progress at one time began: the same for the stalls of all loops.
+struct OperationsReading: Sendable {
+    /// Some of their different names, or those of their contexts.
+    var names: [String] = []
+    /// In monotonic nanoseconds.
+    var began: [UInt64] = []
+
+    /// Returns the operations with their ages at a time, since a stall began, in monotonic nanoseconds.
+    func inFlight(since start: UInt64, at now: UInt64) -> OperationsInFlight {
+        let age = began.reduce(0) { $0 &+ (now &- min(max($1, start), now)) }
+        return OperationsInFlight(count: began.count, names: names, age: age)
+    }
+}
+
 /// What waits for a loop while a turn of it goes on, by looks at it (a pure value).
 ///
 /// Nothing is asked in a turn, and after its end the loop has served what waited. So what waits at the last look waited until

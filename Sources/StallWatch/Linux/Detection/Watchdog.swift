@@ -26,7 +26,7 @@ final class Watchdog: Sendable {
     private let passed: @Sendable ([LoopMonitor], UInt64, Bool) -> Void
     /// Serves other deadlines after a pass, at a time and since when time counts; returns the next (monotonic ns).
     private let serve: @Sendable (UInt64, UInt64) -> UInt64
-    private let operations: @Sendable (UInt64, UInt64) -> OperationsInFlight
+    private let operations: @Sendable () -> OperationsReading
     private let tasks: @Sendable () -> PoolTasks
     let alarm: WatchdogAlarm
     let suppressed: SuppressionCounter
@@ -39,7 +39,7 @@ final class Watchdog: Sendable {
         submit: @escaping @Sendable (StallRecord) -> Void,
         passed: @escaping @Sendable ([LoopMonitor], UInt64, Bool) -> Void = { _, _, _ in },
         serve: @escaping @Sendable (UInt64, UInt64) -> UInt64 = { _, _ in .max },
-        operations: @escaping @Sendable (UInt64, UInt64) -> OperationsInFlight = { _, _ in OperationsInFlight() },
+        operations: @escaping @Sendable () -> OperationsReading = { OperationsReading() },
         tasks: @escaping @Sendable () -> PoolTasks = { .unreadable }
     ) {
         self.options = options
@@ -114,7 +114,7 @@ final class Watchdog: Sendable {
             }
             timekeeper.resume(from: pauses.countingFrom(at: now()))
             let began = now()
-            context.threads.beginPass()
+            context.beginPass()
             for index in supervisors.indices where schedule.needsPoll(index, at: began) || !requests.isEmpty {
                 let time = now()
                 let due = supervisors[index].poll(

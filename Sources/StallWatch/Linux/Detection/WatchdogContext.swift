@@ -10,8 +10,9 @@ final class WatchdogContext {
     let submit: @Sendable (StallRecord) -> Void
     let suppressed: SuppressionCounter
     let options: WatchdogOptions
-    /// Returns the operations in progress, at a time and since the beginning of a stall, in monotonic nanoseconds.
-    let operations: @Sendable (_ start: UInt64, _ now: UInt64) -> OperationsInFlight
+    private let readOperations: @Sendable () -> OperationsReading
+    /// As read first in this pass; `nil` before.
+    private var operationsOfPass: OperationsReading?
     /// Returns whether a pool, which is one of the loops, computes, and no task of the app waits for its threads; `false` if it
     /// is not known.
     let delaysNoTask: (LoopMonitor, [LoopMonitor]) -> Bool
@@ -31,7 +32,7 @@ final class WatchdogContext {
     init(
         capturer: any StackCapturing, now: @escaping @Sendable () -> UInt64,
         submit: @escaping @Sendable (StallRecord) -> Void, suppressed: SuppressionCounter, options: WatchdogOptions,
-        operations: @escaping @Sendable (UInt64, UInt64) -> OperationsInFlight = { _, _ in OperationsInFlight() },
+        operations: @escaping @Sendable () -> OperationsReading = { OperationsReading() },
         delaysNoTask: @escaping (LoopMonitor, [LoopMonitor]) -> Bool = { _, _ in false }
     ) {
         self.capturer = capturer
@@ -39,7 +40,7 @@ final class WatchdogContext {
         self.submit = submit
         self.suppressed = suppressed
         self.options = options
-        self.operations = operations
+        readOperations = operations
         self.delaysNoTask = delaysNoTask
         threads = ProcessThreads(capturer: capturer)
     }
@@ -49,6 +50,19 @@ final class WatchdogContext {
 
     /// The monitors' own threads, which no report includes.
     var ownThreads: Set<Int32> { WorkerThread.ids.union([watchdog]) }
+
+    /// Begins a pass of the watchdog, in which what is the same for all loops is read once.
+    func beginPass() {
+        operationsOfPass = nil
+        threads.beginPass()
+    }
+
+    /// Returns the operations in progress in this pass, at a time and since the beginning of a stall, in monotonic nanoseconds.
+    func operations(since start: UInt64, at now: UInt64) -> OperationsInFlight {
+        let reading = operationsOfPass ?? readOperations()
+        operationsOfPass = reading
+        return reading.inFlight(since: start, at: now)
+    }
 
     func timeCheck(_ check: () -> Void) {
         let begun = now()

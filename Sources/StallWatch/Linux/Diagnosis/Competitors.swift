@@ -10,6 +10,8 @@ struct ReadyThreads {
     private(set) var processors: [Int32: Int32]?
     /// How many the whole machine has.
     private(set) var ofMachine = 0
+    /// The number of CPUs.
+    let online = sysconf(Int32(_SC_NPROCESSORS_ONLN))
 
     init() {
         let all = ThreadIdentity.all()
@@ -38,7 +40,7 @@ extension StallReport.Competitors {
     /// and none of them counts. `nil` if this process has too many threads, or if /proc does not show them.
     init?(beside thread: Int32, among ready: ReadyThreads, earlier: Self?) {
         guard let processors = ready.processors else { return nil }
-        let online = sysconf(Int32(_SC_NPROCESSORS_ONLN))
+        let online = ready.online
         let usable = min(Int(clinux_usable_processors(thread)), online)
         guard usable > 0 else { return nil }
         let rivals = processors.filter { $0.key != thread && $0.key != callingThread }.map(\.value)

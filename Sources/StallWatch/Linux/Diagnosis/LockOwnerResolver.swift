@@ -1,3 +1,4 @@
+import Glibc
 import LinuxSupport
 import StackCapture
 import StallReports
@@ -176,12 +177,19 @@ final class ProcessThreads {
     private var timeLeft = UInt64.max
     /// The same for the threads of loops: one that does not stop takes none from those that its report names.
     private var timeLeftForLoops = UInt64.max
-    /// As read first in this pass; `nil` before.
-    private var readyThreads: ReadyThreads?
-    /// The list of mappings as last read, up to 1 MiB, which each lock in shared memory asks for; `nil` before.
+    /// What is the same for all loops, as read first in this pass; `nil` before.
+    private struct Shared {
+        var ready: ReadyThreads?
+        var steal: CPUSteal?
+        var pressure: Pressure??
+        var processors: Int?
+    }
+    private var shared = Shared()
+    /// The list of mappings as last read, up to 1 MiB, for locks in shared memory and files of page faults; `nil` before.
     private var maps: (text: String, readAt: UInt64)?
-    /// The age from which on the mappings are read again, in nanoseconds.
-    private static let longestMapsAge: UInt64 = 100_000_000
+    private let readMaps: () -> String?
+    /// The age from which on the mappings are read again, in nanoseconds, and that for an address which they lack.
+    private static let longestMapsAge: (known: UInt64, unknown: UInt64) = (100_000_000, 10_000_000)
 
     /// Learned once a process, and not on the watchdog: this locks a stream, and creates a group and tasks.
     static let layouts = Prepared {
@@ -195,8 +203,11 @@ final class ProcessThreads {
     static let longestLook: UInt64 = 100_000_000
 
     /// Begins to read the names of functions that wait, and what else looks need; never waits for that.
-    init(capturer: any StackCapturing) {
-        self.capturer = capturer
+    init(
+        capturer: any StackCapturing,
+        maps readMaps: @escaping () -> String? = { readSmallFile("/proc/self/maps", limit: maximumMaps) }
+    ) {
+        (self.capturer, self.readMaps) = (capturer, readMaps)
         functionNames.prepare(for: images())
         DebugFrames.prepare(for: images())
         Self.layouts.begin()
@@ -204,7 +215,7 @@ final class ProcessThreads {
 
     /// Begins a pass of the watchdog, for which the time of captures is limited.
     func beginPass(within limit: UInt64 = ProcessThreads.longestLook) {
-        (timeLeft, timeLeftForLoops, readyThreads) = (limit, limit, nil)
+        (timeLeft, timeLeftForLoops, shared) = (limit, limit, Shared())
     }
 
     /// Whether another loop's thread may be stopped in this pass.
@@ -217,11 +228,21 @@ final class ProcessThreads {
         return Result { () throws(CaptureFailure) in try capture() }
     }
 
-    /// Returns the threads that are ready in this pass, which are read once for all loops.
-    func ready() -> ReadyThreads {
-        let ready = readyThreads ?? ReadyThreads()
-        readyThreads = ready
-        return ready
+    /// The threads that are ready.
+    var ready: ReadyThreads { once(\.shared.ready) { ReadyThreads() } }
+
+    var steal: CPUSteal { once(\.shared.steal) { CPUSteal() } }
+
+    var pressure: Pressure? { once(\.shared.pressure) { Pressure.current() } }
+
+    /// The number of CPUs.
+    var processors: Int { once(\.shared.processors) { sysconf(Int32(_SC_NPROCESSORS_ONLN)) } }
+
+    private func once<Value>(_ known: ReferenceWritableKeyPath<ProcessThreads, Value?>, _ read: () -> Value) -> Value {
+        if let value = self[keyPath: known] { return value }
+        let value = read()
+        self[keyPath: known] = value
+        return value
     }
 
     /// Returns the thread's current activity and how often it has run; `nil` if it has ended.
@@ -236,13 +257,17 @@ final class ProcessThreads {
     }
 
     /// Returns whether other processes may have the memory at an address, too; `true` if that cannot be read.
-    func sharesMemory(at address: UInt64) -> Bool {
+    func sharesMemory(at address: UInt64) -> Bool { mapping(of: address)?.isShared ?? true }
+
+    /// Returns the mapping of an address, as of a moment ago; `nil` if there is none.
+    func mapping(of address: UInt64) -> MemoryMapping? {
         let now = monotonicNow()
-        if let maps, now &- maps.readAt < Self.longestMapsAge, let known = MemoryMapping(of: address, in: maps.text) {
-            return known.isShared
+        if let maps {
+            let (found, age) = (MemoryMapping(of: address, in: maps.text), now &- maps.readAt)
+            if age < (found == nil ? Self.longestMapsAge.unknown : Self.longestMapsAge.known) { return found }
         }
-        maps = readSmallFile("/proc/self/maps", limit: maximumMaps).map { (text: $0, readAt: now) }
-        return maps.flatMap { MemoryMapping(of: address, in: $0.text) }?.isShared ?? true
+        maps = readMaps().map { (text: $0, readAt: now) }
+        return maps.flatMap { MemoryMapping(of: address, in: $0.text) }
     }
 
     /// Returns the kind of cause that the thread's activity means; `nil` if it has ended or does not show its wait.

@@ -76,10 +76,10 @@ struct StallDiagnostician {
     ) -> Observation? {
         if isFirst { (faults, steal, competitors, usableProcessors) = (nil, nil, nil, 0) }
         guard let reading = reading ?? read(thread, after: stack) else { return nil }
-        if steal == nil, reading.isRunnable { steal = CPUSteal() }
+        if steal == nil, reading.isRunnable { steal = threads.steal }
         if let before = readings.dropLast().last, reading.competes(since: before) {
             competitors = StallReport.Competitors(
-                beside: thread, among: threads.ready(), earlier: competitors)
+                beside: thread, among: threads.ready, earlier: competitors)
             usableProcessors = Int(clinux_usable_processors(thread))
         }
         return observe(reading, thread: thread, stack: stack, isLate: true)
@@ -135,7 +135,7 @@ struct StallDiagnostician {
         let before = readings.last
         // A queue may have moved to another thread, which the readings are of then.
         let last = read(readings.isEmpty ? thread : readThread)
-        faults?.read()
+        faults?.read(threads.mapping)
         defer { (faults, steal) = (nil, nil) }
         // Who ends a probe's turn need not be the thread that it is about.
         let goesOn = before.map { last?.hasRun(since: $0) ?? true } ?? true
@@ -157,7 +157,7 @@ struct StallDiagnostician {
     }
 
     private mutating func watchFaults(of thread: Int32, since start: UInt64) {
-        if let faults { return faults.read() }
+        if let faults { return faults.read(threads.mapping) }
         guard let last = readings.last, let first = readings.first(where: { $0.time >= start }),
             last.activity == .faulting || last.majorFaults > first.majorFaults
         else { return }
@@ -276,7 +276,7 @@ struct StallDiagnostician {
 
     /// The time that the host took from the most affected CPU since the turn was late; 0 if it is little of all CPUs' time.
     private func stolen() -> UInt64 {
-        let now = CPUSteal()
+        let now = threads.steal
         guard let steal, steal.share(until: now) >= Self.leastStolenShare else { return 0 }
         return steal.longest(until: now)
     }
@@ -308,7 +308,7 @@ struct StallDiagnostician {
             // Fewer than five ticks are too coarse.
             kernelShare: user + system < 5 ? nil : Double(system) / Double(user + system),
             throttled: growth { $0.throttled }, seesQuotas: Self.seesQuotas,
-            processors: sysconf(Int32(_SC_NPROCESSORS_ONLN)), usableProcessors: usableProcessors,
+            processors: threads.processors, usableProcessors: usableProcessors,
             // Only this cause is doubtful by it.
             stolen: split.runQueue * 2 >= split.duration ? stolen() : 0, competitors: competitors,
             pagedFile: faults?.file
@@ -323,7 +323,7 @@ struct StallDiagnostician {
             cause.observation?.lock?.lastOwnerTime = owner.time(
                 waiterNice: evidence.throttled >= split.duration / 2 ? nil : last.nice)
         }
-        cause.pressure = Pressure.current()
+        cause.pressure = threads.pressure
         return cause
     }
 }
@@ -360,12 +360,10 @@ final class PageFaultWatch {
 
     deinit { clinux_unwatch_faults(&watch) }
 
-    /// Reads the last fault since the previous call, while its file is still mapped, and updates ``file``.
-    func read() {
+    /// Reads the last fault since the previous call, and updates ``file``, by the mapping of its address.
+    func read(_ mapping: (UInt64) -> MemoryMapping?) {
         var address: UInt64 = 0
-        guard clinux_last_fault(&watch, &address), let maps = readSmallFile("/proc/self/maps", limit: maximumMaps),
-            let file = MemoryMapping(of: address, in: maps)?.file
-        else { return }
+        guard clinux_last_fault(&watch, &address), let file = mapping(address)?.file else { return }
         self.file = file
     }
 }

@@ -123,7 +123,7 @@ final class LiveEngine: MonitorEngine {
             options: options, suppressed: suppressed, alarm: alarm, submit: reporter.submit,
             passed: { [reporter] loops, now, isLast in
                 if let intervals { reporter.submit(intervals.pass(loops, at: now, isLast: isLast)) }
-            }, serve: operations.findOverdue, operations: operations.registry.inFlight, tasks: PoolTasks.ofThisProcess)
+            }, serve: operations.findOverdue, operations: operations.registry.read, tasks: PoolTasks.ofThisProcess)
     }
 
     // A running monitor is kept by its watchdog, so this never waits for a thread.

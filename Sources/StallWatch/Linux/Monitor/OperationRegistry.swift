@@ -104,17 +104,16 @@ final class OperationRegistry: Sendable {
         state.withLock { $0.slots[operation.slot]?.number == operation.number }
     }
 
-    /// Returns the operations in progress at a time, with their ages since a stall began, in monotonic nanoseconds.
-    func inFlight(since start: UInt64, at now: UInt64) -> OperationsInFlight {
-        var found = OperationsInFlight()
+    /// Returns the operations in progress.
+    func read() -> OperationsReading {
+        var found = OperationsReading()
         // Named after the sections, in which other operations wait.
         var first: [Operation] = []
         var (from, count) = (0, 1)
         while from < count {
             count = state.withLock { state in
                 for case let operation? in state.slots.dropFirst(from).prefix(Self.slotsPerSection) {
-                    found.count += 1
-                    found.age &+= now &- min(max(operation.began, start), now)
+                    found.began.append(operation.began)
                     if first.count < Self.namedOperations { first.append(operation) }
                 }
                 return state.slots.count

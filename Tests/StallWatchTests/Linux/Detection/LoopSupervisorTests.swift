@@ -282,6 +282,29 @@ import TestSupport
     }
 }
 
+@Suite struct WatchdogContextTests {
+    /// There may be 10,000 operations, whose beginnings and ends wait for a look at them.
+    @Test func `operations are read once for all loops`() {
+        let reads = Atomic<Int>(0)
+        let context = WatchdogContext(
+            capturer: StubCapturer(), now: { 0 }, submit: { _ in }, suppressed: SuppressionCounter(), options: .init(),
+            operations: {
+                reads.wrappingAdd(1, ordering: .relaxed)
+                return OperationsReading(names: ["feed"], began: [3, 9])
+            })
+        context.beginPass()
+        for start in 0..<10 as Range<UInt64> {
+            let found = context.operations(since: start, at: 10)
+            let age: UInt64 = 20 - max(3, start) - max(9, start)
+            #expect(found.count == 2 && found.names == ["feed"] && found.age == age)
+        }
+        #expect(reads.load(ordering: .relaxed) == 1)
+        context.beginPass()
+        _ = context.operations(since: 0, at: 10)
+        #expect(reads.load(ordering: .relaxed) == 2)
+    }
+}
+
 /// A stall after which the loop's next turn begins without a wait; something waits for the loop.
 @Suite struct StallEndTests {
     private static let threshold: UInt64 = 100_000_000
@@ -297,7 +320,7 @@ import TestSupport
         context = WatchdogContext(
             capturer: StubCapturer(), now: { [world] in world.time.load(ordering: .relaxed) },
             submit: { [world] record in world.records.withLock { $0.append(record) } }, suppressed: world.suppressed,
-            options: .init(), operations: { _, _ in OperationsInFlight(count: 1) })
+            options: .init(), operations: { OperationsReading(began: [.max]) })
         supervisor = LoopSupervisor(loop, context)
         loop.recorder.beginTurn(at: Self.begin)
         supervisor.poll(at: Self.begin + Self.threshold, in: world)

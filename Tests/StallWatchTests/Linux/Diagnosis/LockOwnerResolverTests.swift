@@ -61,6 +61,33 @@ import Testing
             #expect(threads.sharesMemory(at: 0), "nothing is mapped there")
         }
     }
+
+    /// Thousands of loops may wait for pages, or for locks, at once.
+    @Test func `the list of mappings is read once for all loops`() {
+        var reads: UInt64 = 0
+        let threads = ProcessThreads(
+            capturer: StubCapturer(),
+            maps: {
+                reads += 1
+                return "1000-2000 rw-s 00000000 00:00 7 /srv/notes\n"
+            })
+        let began = monotonicNow()
+        for _ in 0..<1_000 {
+            #expect(threads.mapping(of: 0x1fff)?.file == "/srv/notes")
+            #expect(threads.mapping(of: 0x2000) == nil)
+        }
+        // An address that it lacks may have been mapped meanwhile.
+        #expect(reads <= (monotonicNow() - began) / 10_000_000 + 1)
+    }
+
+    @Test func `what is the same for all loops is read once in a pass`() {
+        let threads = ProcessThreads(capturer: StubCapturer())
+        threads.beginPass()
+        let first = threads.steal.time
+        #expect(threads.steal.time == first && threads.processors > 0)
+        threads.beginPass()
+        #expect(threads.steal.time != first)
+    }
 }
 
 @Suite struct OwnerWatchTests {

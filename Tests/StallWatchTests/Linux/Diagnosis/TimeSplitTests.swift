@@ -230,7 +230,7 @@ private func timeSplit(_ readings: [ThreadReading], from start: UInt64, to end: 
             return !files.isEmpty && !files.contains("anon_inode:[perf_event]")
         }
         #expect(hasNone)
-        watch.read()
+        watch.read(ProcessThreads(capturer: StubCapturer()).mapping)
     }
 
     /// Skipped where the kernel does not report faults or the file cannot be dropped from memory.
@@ -249,11 +249,12 @@ private func timeSplit(_ readings: [ThreadReading], from start: UInt64, to end: 
         let thread = try #require(readLink("/proc/thread-self")?.split(separator: "/").last.flatMap { Int32($0) })
         let before = try #require(try ThreadProbe(thread: thread).read())
         let watch = try #require(PageFaultWatch(thread: thread))
+        let threads = ProcessThreads(capturer: StubCapturer())
         var sum = 0
-        watch.read()
+        watch.read(threads.mapping)
         // More faults than the ring has room for: the newest records count. What reads them is in memory by now.
         for page in stride(from: 0, to: size, by: 4096) { sum += Int(pages.load(fromByteOffset: page, as: UInt8.self)) }
-        watch.read()
+        watch.read(threads.mapping)
         let after = try #require(try ThreadProbe(thread: thread).read())
         #expect(sum == 7 * size / 4096)
         #expect(watch.file == path || after.majorFaults < before.majorFaults + UInt64(size >> 16))

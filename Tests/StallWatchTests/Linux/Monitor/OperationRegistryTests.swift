@@ -51,7 +51,7 @@ import Testing
         for number in 0..<300 { _ = begin("job \(number % 6)", limit: 100_000, at: UInt64(1_000 + number)) }
         let ended = begin(limit: 100_000, at: 1_300)
         _ = registry.end(ended.slot, at: { 1_350 })
-        let found = registry.inFlight(since: 1_200, at: 1_400)
+        let found = registry.read().inFlight(since: 1_200, at: 1_400)
         #expect(found.count == 300 && found.names == ["job 0", "job 1", "job 2", "job 3"])
         // 200 of them began before the stall, and the others one after another.
         #expect(found.age == 200 * 200 + (101...200).reduce(0, +))
