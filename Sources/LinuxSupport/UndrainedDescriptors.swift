@@ -26,8 +26,9 @@ package struct UndrainedDescriptors {
     private static let maximumDescriptors = 1_024
     /// In one look: one in 60 to 500 shows an armed entry, which libdispatch's thread keeps armed for under 1 µs.
     private static let readings = 300
-    /// In microseconds: without it, 1 of 1,000 to 7,000 readings shows an armed entry, as each locks the instance.
-    private static let pause: UInt32 = 20
+    /// In nanoseconds: without it, 1 of 1,000 to 7,000 readings shows an armed entry, as each locks the instance. The app gets
+    /// the lock for as long as a reading takes.
+    private static let leastPause: UInt64 = 20_000
     /// The longest time on a CPU for one look, in nanoseconds: a program may have many instances with many entries.
     private static let longestLook: UInt64 = 50_000_000
 
@@ -60,12 +61,13 @@ package struct UndrainedDescriptors {
                 if bytes < candidate.bytes { candidates[descriptor] = nil }
             }
             if candidates.isEmpty { return }
+            let before = threadTimeNow()
             for entry in instances.flatMap(Self.entries) {
                 guard let candidate = candidates[entry.descriptor] else { continue }
                 if entry.isArmed, !candidate.isArmed { candidates[entry.descriptor]?.rearmed += 1 }
                 candidates[entry.descriptor]?.isArmed = entry.isArmed
             }
-            usleep(Self.pause)
+            usleep(UInt32(max(threadTimeNow() &- before, Self.leastPause) / 1_000))
         }
         candidates = candidates.filter { readLink("/proc/self/fd/\($0.key)") == $0.value.link }
     }
@@ -83,8 +85,42 @@ package struct UndrainedDescriptors {
     }
 
     private static func entries(of instance: Int32) -> [EpollEntry] {
-        let text = readSmallFile("/proc/self/fdinfo/\(instance)") ?? ""
+        let text = EpollFiles.shared.text(of: instance) ?? ""
         return text.split(separator: "\n").compactMap(EpollEntry.init)
+    }
+}
+
+/// The files of epoll instances in /proc/self/fdinfo, which show their entries (proc_pid_fdinfo(5)).
+///
+/// While it shows them the kernel holds the instance's lock, for which the app's own calls wait (ep_show_fdinfo). So one with
+/// many entries is left alone for a thousand times as long as it took.
+package final class EpollFiles: Sendable {
+    package static let shared = EpollFiles()
+    /// The time on a CPU beyond which a reading is too long, in nanoseconds: some hundred entries, in a debug build fewer.
+    static let longestReading: UInt64 = 500_000
+    static let restFactor: UInt64 = 1_000
+
+    /// Until when instances are left alone, in monotonic nanoseconds.
+    private let rests = ProcessMutex<[Int32: UInt64]>([:])
+    private let timeOnCPU: @Sendable () -> UInt64
+    private let read: @Sendable (Int32) -> String?
+
+    init(
+        timeOnCPU: @escaping @Sendable () -> UInt64 = { threadTimeNow() },
+        read: @escaping @Sendable (Int32) -> String? = { readSmallFile("/proc/self/fdinfo/\($0)") }
+    ) {
+        (self.timeOnCPU, self.read) = (timeOnCPU, read)
+    }
+
+    /// Returns the text of an instance's file; `nil` without one, and for an instance with many entries.
+    package func text(of instance: Int32, at now: UInt64 = monotonicNow()) -> String? {
+        guard rests.withLock({ now >= $0[instance] ?? 0 }) else { return nil }
+        let before = timeOnCPU()
+        let text = read(instance)
+        let time = timeOnCPU() &- before
+        guard time > Self.longestReading else { return text }
+        rests.withLock { $0[instance] = now &+ time &* Self.restFactor }
+        return nil
     }
 }
 

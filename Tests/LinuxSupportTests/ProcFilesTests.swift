@@ -1,4 +1,5 @@
 import Glibc
+import Synchronization
 import TestSupport
 import Testing
 
@@ -187,6 +188,28 @@ import Testing
         let writer = try WorkerThread(name: "writer") { _ = try? directory.write("wchan", "futex_wait_queue") }
         #expect(ThreadFile.wchan.read(in: directory.path, times: 10_000) == .shown)
         writer.join()
+    }
+}
+
+/// Epoll instances, whose lock the kernel holds while they are read.
+@Suite struct EpollFilesTests {
+    @Test func `an instance with many entries is left alone`() {
+        let (large, small): (Int32, Int32) = (7, 8)
+        let time = Atomic<UInt64>(0)
+        let reads = Atomic<UInt64>(0)
+        let files = EpollFiles(timeOnCPU: { time.load(ordering: .relaxed) }) { instance in
+            reads.wrappingAdd(1, ordering: .relaxed)
+            let cost = EpollFiles.longestReading + (instance == large ? 1 : 0)
+            time.wrappingAdd(cost, ordering: .relaxed)
+            return "tfd"
+        }
+        for now: UInt64 in 0..<100 { #expect(files.text(of: small, at: now) == "tfd") }
+        #expect(reads.load(ordering: .relaxed) == 100)
+        for now: UInt64 in 0..<100 { #expect(files.text(of: large, at: now) == nil) }
+        #expect(reads.load(ordering: .relaxed) == 101)
+        let rest = (EpollFiles.longestReading + 1) * EpollFiles.restFactor
+        #expect(files.text(of: large, at: rest - 1) == nil && reads.load(ordering: .relaxed) == 101)
+        #expect(files.text(of: large, at: rest) == nil && reads.load(ordering: .relaxed) == 102)
     }
 }
 

@@ -27,7 +27,7 @@ extension SystemCall {
         case "epoll_wait", "epoll_pwait":
             // Of a set without a time limit another thread may change what is watched.
             let (set, limit) = (Int32(truncatingIfNeeded: argument(0)), Int32(truncatingIfNeeded: argument(3)))
-            let isEmpty = limit > 0 && Self.isEmptySet(readSmallFile("/proc/self/fdinfo/\(set)", limit: 4_096))
+            let isEmpty = limit > 0 && Self.isEmptySet(EpollFiles.shared.text(of: set))
             return isEmpty ? DescribedCall.emptySet : Self.descriptor(argument(0))
         case "connect", "bind", "sendto":
             let (address, length) = name == "sendto" ? (argument(4), argument(5)) : (argument(1), argument(2))
