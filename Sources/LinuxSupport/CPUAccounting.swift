@@ -107,8 +107,9 @@ package struct CPUQuota {
     }
 }
 
-/// The throttled time of the groups that were asked for last: mostly all threads are in the same ones, and the kernel may have
-/// to add up the numbers of all CPUs.
+/// The throttled time of the groups that were asked for last.
+///
+/// Mostly all threads are in the same ones, and the kernel may have to add up the numbers of all CPUs.
 final class ThrottledTime: Sendable {
     static let shared = ThrottledTime()
     /// The age from which on they are read again, in nanoseconds.

@@ -26,8 +26,7 @@ package struct UndrainedDescriptors {
     private static let maximumDescriptors = 1_024
     /// In one look: one in 60 to 500 shows an armed entry, which libdispatch's thread keeps armed for under 1 µs.
     private static let readings = 300
-    /// In nanoseconds: without it, 1 of 1,000 to 7,000 readings shows an armed entry, as each locks the instance. The app gets
-    /// the lock for as long as a reading takes.
+    /// In nanoseconds; without it, 1 of 1,000 to 7,000 readings shows an armed entry, as each locks the instance.
     private static let leastPause: UInt64 = 20_000
     /// The longest time on a CPU for one look, in nanoseconds: a program may have many instances with many entries.
     private static let longestLook: UInt64 = 50_000_000
@@ -67,6 +66,7 @@ package struct UndrainedDescriptors {
                 if entry.isArmed, !candidate.isArmed { candidates[entry.descriptor]?.rearmed += 1 }
                 candidates[entry.descriptor]?.isArmed = entry.isArmed
             }
+            // The app gets the locks for as long as they were held.
             usleep(UInt32(max(threadTimeNow() &- before, Self.leastPause) / 1_000))
         }
         candidates = candidates.filter { readLink("/proc/self/fd/\($0.key)") == $0.value.link }
@@ -92,11 +92,11 @@ package struct UndrainedDescriptors {
 
 /// The files of epoll instances in /proc/self/fdinfo, which show their entries (proc_pid_fdinfo(5)).
 ///
-/// While it shows them the kernel holds the instance's lock, for which the app's own calls wait (ep_show_fdinfo). So one with
+/// While it shows them the kernel holds the instance's lock, for which the app's calls wait (ep_show_fdinfo). So one with
 /// many entries is left alone for a thousand times as long as it took.
 package final class EpollFiles: Sendable {
     package static let shared = EpollFiles()
-    /// The time on a CPU beyond which a reading is too long, in nanoseconds: some hundred entries, in a debug build fewer.
+    /// The time on a CPU beyond which a reading is too long, in nanoseconds: that of some hundred entries.
     static let longestReading: UInt64 = 500_000
     static let restFactor: UInt64 = 1_000
 

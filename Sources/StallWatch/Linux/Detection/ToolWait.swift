@@ -95,7 +95,8 @@ extension LoopSupervisor {
     /// Between runs of the loop its timers count as none.
     private mutating func isNeeded(in stall: StallDetector.Stall, at time: UInt64) -> Bool {
         let isSameTurn = toolWait?.turn == stall.turnBegan
-        guard let known = victimReader.look(at: time, context.operations(since: stall.start, at: time)).hasVictims else {
+        guard let known = victimReader.look(at: time, context.operations(since: stall.start, at: time)).hasVictims
+        else {
             return isSameTurn && toolWait.map { time - min($0.knownAt, time) > ToolWait.Look.longestUnknown } ?? false
         }
         if isSameTurn { toolWait?.knownAt = time }

@@ -22,7 +22,7 @@ struct OperationsReading: Sendable {
 
     /// Returns the operations with their ages at a time, since a stall began, in monotonic nanoseconds.
     func inFlight(since start: UInt64, at now: UInt64) -> OperationsInFlight {
-        let age = began.reduce(0) { $0 &+ (now &- min(max($1, start), now)) }
+        let age: UInt64 = began.reduce(0) { $0 &+ (now &- min(max($1, start), now)) }
         return OperationsInFlight(count: began.count, names: names, age: age)
     }
 }

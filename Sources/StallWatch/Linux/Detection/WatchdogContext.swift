@@ -57,7 +57,7 @@ final class WatchdogContext {
         threads.beginPass()
     }
 
-    /// Returns the operations in progress in this pass, at a time and since the beginning of a stall, in monotonic nanoseconds.
+    /// Returns the operations in progress in this pass, with their ages at a time since a stall began (monotonic ns).
     func operations(since start: UInt64, at now: UInt64) -> OperationsInFlight {
         let reading = operationsOfPass ?? readOperations()
         operationsOfPass = reading

@@ -185,7 +185,7 @@ final class ProcessThreads {
         var processors: Int?
     }
     private var shared = Shared()
-    /// The list of mappings as last read, up to 1 MiB, for locks in shared memory and files of page faults; `nil` before.
+    /// The list of mappings as last read, up to 1 MiB, for locks in shared memory and page faults; `nil` before.
     private var maps: (text: String, readAt: UInt64)?
     private let readMaps: () -> String?
     /// The age from which on the mappings are read again, in nanoseconds, and that for an address which they lack.

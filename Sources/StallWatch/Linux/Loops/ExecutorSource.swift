@@ -183,7 +183,7 @@ final class ExecutorThreads: Sendable {
     /// `timeOnCPU` returns how long the calling thread has been on a CPU, in nanoseconds.
     init(timeOnCPU: @escaping @Sendable () -> UInt64 = { threadTimeNow() }) { self.timeOnCPU = timeOnCPU }
 
-    /// Returns the threads by the addresses of their executors, as last found; searches unless the last search was just now.
+    /// Returns the threads by the addresses of their executors; searches, unless the last search was just now.
     func found(at now: UInt64, _ search: () -> [UInt64: [Int32]]) -> [UInt64: [Int32]] {
         last.withLock { last in
             guard now >= last.restsUntil else { return last.threads }

@@ -29,7 +29,7 @@ protocol LoopSource: AnyObject, Sendable {
     /// Begins to leave the loop, once; never waits for the app.
     func remove()
 
-    /// Waits until the loop is observed, or left, or until a deadline in monotonic nanoseconds; the app may hold its lock.
+    /// Waits until the loop is observed, or left, or until a deadline (monotonic ns); the app may hold its lock.
     func settle(until deadline: UInt64)
 
     /// Receives the final reports of a loop of the monitor's own, which are in no output and in no number; must not wait.

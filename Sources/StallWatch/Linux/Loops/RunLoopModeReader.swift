@@ -25,8 +25,8 @@ struct ClockLead {
 /// Finds out in which mode a run loop runs, and what waits for its default mode.
 ///
 /// CFRunLoopCopyCurrentMode and CFRunLoopGetNextTimerFireDate take the run loop's locks, and CFRunLoop.c calls an app's
-/// `retain` callbacks with these locks held. So the watchdog never calls them: one thread asks all loops, and leaves the
-/// others to a new one while it waits. If the locks stay taken, there is no answer, and the loop is not asked again.
+/// `retain` callbacks with these locks held. So the watchdog never calls them: one thread asks all loops, and leaves
+/// the others to a new one while it waits. If the locks stay taken, there is no answer, and no other question.
 ///
 /// `@unchecked Sendable`: both functions may be called on any thread.
 final class RunLoopModeReader: @unchecked Sendable {

@@ -12,8 +12,8 @@ import Synchronization
 /// The *begin* observer runs before every other observer and the *end* observer after every other one. The work of the
 /// app's own observers is therefore part of the turn.
 ///
-/// CFRunLoopAddObserver and CFRunLoopRemoveObserver wait for the run loop's lock, and CFRunLoop.c calls an app's `retain`
-/// callbacks with this lock held. So a thread of the source's own calls them, in their order.
+/// CFRunLoopAddObserver and CFRunLoopRemoveObserver wait for the run loop's lock, and CFRunLoop.c calls an app's
+/// `retain` callbacks with this lock held. So a thread of the source's own calls them, in their order.
 ///
 /// `@unchecked Sendable`: both may be called on any thread. No stored property changes after init.
 final class RunLoopSource: LoopSource, @unchecked Sendable {
@@ -31,7 +31,7 @@ final class RunLoopSource: LoopSource, @unchecked Sendable {
     private let pending = Atomic<Int>(0)
     private let changed = LinuxSupport.Semaphore()
 
-    /// Creates the observers, which retain `recorder`, and begins to add them to `runLoop`; throws if memory is lacking.
+    /// Creates the observers, which retain `recorder`, and begins to add them to the loop; throws if memory is lacking.
     ///
     /// Of the modes, `kCFRunLoopCommonModes` means all present and future common modes. Reports can name the default
     /// mode and the modes given here, 255 at most.

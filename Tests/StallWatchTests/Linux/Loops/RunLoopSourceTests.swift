@@ -8,8 +8,9 @@ import Testing
 @testable import StallReports
 @testable import StallWatch
 
-/// The run loop of a thread, whose lock the program holds from the start until ``mayGoOn``: CFRunLoop.c retains the context of
-/// a timer that fires with it.
+/// The run loop of a thread, whose lock the program holds from the start until ``mayGoOn``.
+///
+/// CFRunLoop.c retains the context of a timer that fires with this lock.
 ///
 /// `@unchecked Sendable`: the run loop is set before ``isHeld`` is posted, and other threads only watch it.
 private final class LockedLoop: @unchecked Sendable {
