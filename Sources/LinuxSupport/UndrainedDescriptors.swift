@@ -92,8 +92,8 @@ package struct UndrainedDescriptors {
 
 /// The files of epoll instances in /proc/self/fdinfo, which show their entries (proc_pid_fdinfo(5)).
 ///
-/// While it shows them the kernel holds the instance's lock, for which the app's calls wait (ep_show_fdinfo). So one with
-/// many entries is left alone for a thousand times as long as it took.
+/// While it shows them the kernel holds the instance's lock, for which the app's calls wait (ep_show_fdinfo). So one
+/// with many entries is left alone for a thousand times as long as it took.
 package final class EpollFiles: Sendable {
     package static let shared = EpollFiles()
     /// The time on a CPU beyond which a reading is too long, in nanoseconds: that of some hundred entries.

@@ -5,9 +5,8 @@ internal import CLinux
 
 /// The threads that are ready at one moment.
 struct ReadyThreads {
-    /// By the id of each thread of this process, the CPU on which it ran last, -1 if that is not shown; `nil` if there
-    /// are too many threads, or if /proc does not show them.
-    private(set) var processors: [Int32: Int32]?
+    /// By the ids of those of this process; `nil` if it has too many threads, or if /proc does not show them.
+    private(set) var threads: [Int32: ProcStat]?
     /// How many the whole machine has.
     private(set) var ofMachine = 0
     /// The number of CPUs.
@@ -17,14 +16,14 @@ struct ReadyThreads {
         let all = ThreadIdentity.all()
         guard !all.isEmpty, all.count <= StallReport.Competitors.maximumThreads else { return }
         let before = StallReport.Competitors.readyThreads(readSmallFile("/proc/loadavg"))
-        var processors: [Int32: Int32] = [:]
+        var threads: [Int32: ProcStat] = [:]
         for thread in all {
             guard let stat = readSmallFile("/proc/self/task/\(thread)/stat").flatMap(ProcStat.init), stat.isReady else {
                 continue
             }
-            processors[thread] = stat.processor ?? -1
+            threads[thread] = stat
         }
-        self.processors = processors
+        self.threads = threads
         // One that begins or ceases to be ready meanwhile is none of others.
         ofMachine = min(before, StallReport.Competitors.readyThreads(readSmallFile("/proc/loadavg")))
     }
@@ -39,13 +38,14 @@ extension StallReport.Competitors {
     /// If the thread may not run on all CPUs, only threads on its own compete: which of other processes are there is not known,
     /// and none of them counts. `nil` if this process has too many threads, or if /proc does not show them.
     init?(beside thread: Int32, among ready: ReadyThreads, earlier: Self?) {
-        guard let processors = ready.processors else { return nil }
+        guard let threads = ready.threads else { return nil }
         let online = ready.online
         let usable = min(Int(clinux_usable_processors(thread)), online)
         guard usable > 0 else { return nil }
-        let rivals = processors.filter { $0.key != thread && $0.key != callingThread }.map(\.value)
+        // The CPU on which each ran last; -1 if that is not shown.
+        let rivals = threads.filter { $0.key != thread && $0.key != callingThread }.map { $0.value.processor ?? -1 }
         let own = usable == online ? rivals.count : clinux_count_usable(thread, rivals, rivals.count)
-        let others = usable == online ? max(ready.ofMachine - processors.count, 0) : 0
+        let others = usable == online ? max(ready.ofMachine - threads.count, 0) : 0
         self.init(
             own: min(own, earlier?.own ?? .max), others: min(others, earlier?.others ?? .max), processors: usable)
     }

@@ -1,4 +1,3 @@
-import Glibc
 import LinuxSupport
 import StackCapture
 import StallReports
@@ -13,7 +12,7 @@ struct OwnerWatch {
     private let lock: AwaitedLock
     private let probe: ThreadProbe
     private var readings: [ThreadReading] = []
-    /// Whether its nice value was seen to keep the owner from all CPUs; the number of looks, of some milliseconds each.
+    /// Whether its nice value was seen to keep the owner from all CPUs; the number of looks.
     private var (yields, looks) = (false, 0)
     private static let maximumLooks = 4
 
@@ -22,18 +21,19 @@ struct OwnerWatch {
             let probe = try? ThreadProbe(thread: owner, files: [.schedstat, .stat, .status])
         else { return nil }
         (self.owner, self.lock, self.probe) = (owner, ownership.lock, probe)
-        read()
+        readings = probe.read().map { [$0] } ?? []
     }
 
     func follows(_ ownership: LockChain) -> Bool {
         ownership.owners.last?.thread.id == owner && ownership.lock == lock
     }
 
-    mutating func read() {
+    /// Reads the owner, and the threads that are `ready` if it waits for a CPU.
+    mutating func read(_ ready: () -> ReadyThreads) {
         guard let reading = probe.read() else { return }
         if let last = readings.last, reading.competes(since: last), !yields, looks < Self.maximumLooks {
             looks += 1
-            yields = ProcStat.yields(owner)
+            yields = ProcStat.yields(owner, among: ready())
         }
         if readings.count >= Self.maximumReadings { readings.removeLast() }
         readings.append(reading)
@@ -69,15 +69,13 @@ struct OwnerTime: Equatable, Sendable {
 
 extension ProcStat {
     /// Returns whether its nice value keeps a thread of this process from a CPU, as far as other threads of the process show it.
-    fileprivate static func yields(_ thread: Int32) -> Bool {
-        func stat(_ thread: Int32) -> ProcStat? {
-            readSmallFile("/proc/self/task/\(thread)/stat").flatMap(ProcStat.init)
-        }
-        let all = ThreadIdentity.all()
-        guard all.count <= StallReport.Competitors.maximumThreads, let own = stat(thread) else { return false }
+    fileprivate static func yields(_ thread: Int32, among ready: ReadyThreads) -> Bool {
+        guard let threads = ready.threads,
+            let own = readSmallFile("/proc/self/task/\(thread)/stat").flatMap(ProcStat.init)
+        else { return false }
         return own.yields(
-            to: all.filter { $0 != thread && $0 != callingThread }.compactMap(stat),
-            usable: Int(clinux_usable_processors(thread)), online: sysconf(Int32(_SC_NPROCESSORS_ONLN)))
+            to: threads.filter { $0.key != thread && $0.key != callingThread }.map(\.value),
+            usable: Int(clinux_usable_processors(thread)), online: ready.online)
     }
 
     /// Returns whether others with a lower nice value are ready on each CPU that the thread may use, and no real-time thread.

@@ -54,7 +54,7 @@ struct StallDiagnostician {
 
     mutating func readOwner(_ reading: ThreadReading) {
         // A thread that was woken has the lock, or nearly.
-        if !reading.isRunnable { owner?.read() }
+        if !reading.isRunnable { owner?.read { [threads] in threads.ready } }
     }
 
     mutating func forgetOwner() { owner = nil }
@@ -62,7 +62,7 @@ struct StallDiagnostician {
     mutating func followOwner(_ observation: Observation) {
         guard let lock = observation.lock else { return owner = nil }
         if owner?.follows(lock) == true {
-            owner?.read()
+            owner?.read { [threads] in threads.ready }
         } else {
             owner = OwnerWatch(lock)
         }
