@@ -23,6 +23,8 @@ package final class ThreadProbe {
         package static let wchan = Files(rawValue: CUNWIND_THREAD_WCHAN.rawValue)
         /// With others: for one reading, which may take descriptors that are otherwise left to the app.
         fileprivate static let briefly = Files(rawValue: CUNWIND_THREAD_BRIEFLY.rawValue)
+        /// With others: they stay open for long, of which a process has few.
+        package static let kept = Files(rawValue: CUNWIND_THREAD_KEPT.rawValue)
     }
 
     /// Opens files of a thread; fails if the thread does not exist, or the process is nearly out of descriptors.
@@ -34,7 +36,8 @@ package final class ThreadProbe {
 
     /// Opens files of the calling thread, which other threads may read, too.
     package convenience init(ofThisThread files: Files) throws(CaptureFailure) {
-        try self.init(callingThread, files, "/proc/thread-self")
+        // What the link stands for is another thread's when that opens the files again.
+        try self.init(callingThread, files, readLink("/proc/thread-self").map { "/proc/\($0)" } ?? "/proc/thread-self")
     }
 
     private init(_ thread: Int32, _ files: Files, _ directory: String) throws(CaptureFailure) {
@@ -48,10 +51,12 @@ package final class ThreadProbe {
 
     deinit { cunwind_thread_close(handle) }
 
-    /// Reads a thread by the files in `kept`, opened if another thread's, and closed if descriptors are nearly used up.
-    package static func read(_ thread: Int32, keeping kept: inout ThreadProbe?) -> ThreadReading? {
-        if kept?.thread != thread { kept = try? ThreadProbe(thread: thread) }
-        return kept.map { $0.read() } ?? readBriefly(thread)
+    /// Reads a thread by the files in `kept`, opened if another thread's; by others if these may not stay open.
+    package static func read(
+        _ thread: Int32, _ files: Files = .all, keeping kept: inout ThreadProbe?
+    ) -> ThreadReading? {
+        if kept?.thread != thread { kept = try? ThreadProbe(thread: thread, files: [files, .kept]) }
+        return kept.map { $0.read() } ?? readBriefly(thread, files)
     }
 
     /// Reads a thread whose files do not stay open; `nil` if it has ended.

@@ -93,6 +93,46 @@ import Testing
         #expect(try stack("") == nil)
     }
 
+    @Test func `few files stay open in a process, and a thread beyond them is read all the same`() {
+        var kept: [ThreadProbe] = []
+        while kept.count < 50, let probe = try? ThreadProbe(thread: callingThread, files: [.all, .kept]) {
+            kept.append(probe)
+        }
+        #expect(kept.count <= 12, "of five files each")
+        var none: ThreadProbe?
+        #expect(ThreadProbe.read(callingThread, keeping: &none)?.shown != nil)
+        kept = []
+        #expect(Self.keep(callingThread) != nil, "their room is free again")
+    }
+
+    /// Opens files that stay open, once other tests of this process keep few.
+    private static func keep(_ thread: Int32, process: String = "/proc/self") -> ThreadProbe? {
+        var probe: ThreadProbe?
+        _ = eventually {
+            probe = try? ThreadProbe(thread: thread, files: [.all, .kept], process: process)
+            return probe != nil
+        }
+        return probe
+    }
+
+    /// As after closefrom(3) in a daemon, whose next files get the numbers.
+    @Test func `files that the program has closed are opened again, and its own stay open`() throws {
+        let process = try process(Self.texts)
+        var probe = Self.keep(getpid(), process: process.path)
+        let before = try #require(probe?.read())
+        let numbers = (directoryEntries("/proc/self/fd") ?? []).compactMap { Int32($0.name) }.filter {
+            readLink("/proc/self/fd/\($0)")?.hasPrefix(process.path) == true
+        }
+        #expect(numbers.count == Self.texts.count)
+        let theirs = open("/dev/zero", O_RDONLY | O_CLOEXEC)
+        for number in numbers { dup2(theirs, number) }
+        var after = try #require(probe?.read())
+        (after.time, after.onCPU) = (before.time, before.onCPU)
+        #expect(after == before)
+        probe = nil
+        for number in numbers + [theirs] { #expect(close(number) == 0) }
+    }
+
     @Test func `the calling thread's own files are read`() throws {
         let reading = try #require(try ThreadProbe(ofThisThread: [.schedstat, .stat]).read())
         #expect(reading.state == UInt8(ascii: "R"))

@@ -23,24 +23,32 @@
 #define GROUPS_NANOSECONDS 60000000000ull
 /// The share of RLIMIT_NOFILE that is left to the app: one in so many.
 #define DESCRIPTOR_RESERVE 5u
-#define PATH_BYTES 288
+/// The most files that stay open in a process, and the share of RLIMIT_NOFILE that they may be, one in so many: for
+/// select(2) a program has only 1,024 numbers.
+#define KEPT_FILES 64u
+#define KEPT_SHARE 16u
+#define PATH_BYTES (CUNWIND_THREAD_PATH_BYTES + 16)
+
+static const char *const names[CUNWIND_THREAD_FILES] = {"schedstat", "status", "stat", "syscall", "wchan"};
+
+// A child of fork(2) goes on counting: it has its parent's open.
+static unsigned kept_files;
+
+// Counts files that stay open. False: there would be too many.
+static bool keep(unsigned count) {
+  struct rlimit limit;
+  rlim_t most = KEPT_FILES;
+  if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur / KEPT_SHARE < most) most = limit.rlim_cur / KEPT_SHARE;
+  if (__atomic_add_fetch(&kept_files, count, __ATOMIC_RELAXED) <= most) return true;
+  __atomic_sub_fetch(&kept_files, count, __ATOMIC_RELAXED);
+  return false;
+}
 
 // Whether the app needs the number, or soon will. The kernel gives the lowest free one, so as many are in use.
 static bool is_near_the_limit(int file) {
   struct rlimit limit;
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return false;
   return (rlim_t)file >= limit.rlim_cur - limit.rlim_cur / DESCRIPTOR_RESERVE;
-}
-
-static int open_file(const char *directory, pid_t tid, const char *name, bool is_brief) {
-  char path[PATH_BYTES];
-  if (directory) snprintf(path, sizeof path, "%s/%s", directory, name);
-  else snprintf(path, sizeof path, "/proc/self/task/%d/%s", (int)tid, name);
-  int file = open(path, O_RDONLY | O_CLOEXEC);
-  if (file < 0 || is_brief || !is_near_the_limit(file)) return file;
-  close(file);
-  errno = EMFILE;
-  return -1;
 }
 
 static bool has_directory(pid_t tid) {
@@ -68,23 +76,46 @@ static uint64_t identity_of(int file) {
   return fstat(file, &status) == 0 ? (uint64_t)status.st_ino ^ (uint64_t)status.st_dev << 48 : 0;
 }
 
+// Opens a file of the thread, unless it shows nothing. False, with errno: the process has too many.
+static bool open_file(cunwind_thread *thread, int index) {
+  char path[PATH_BYTES];
+  snprintf(path, sizeof path, "%s/%s", thread->directory, names[index]);
+  thread->files[index] = -1;
+  int file = open(path, O_RDONLY | O_CLOEXEC);
+  if (file < 0) return errno != EMFILE && errno != ENFILE && errno != ENOMEM;
+  bool is_near = !thread->is_brief && is_near_the_limit(file);
+  if (is_near || !shows_something(file)) {
+    close(file);
+    errno = EMFILE;
+    return !is_near;
+  }
+  thread->files[index] = file;
+  thread->identities[index] = identity_of(file);
+  return true;
+}
+
+// Opens again what the program has closed. The number is left alone: it may be another file's by now.
+static void renew(cunwind_thread *thread) {
+  for (int index = 0; index < CUNWIND_THREAD_FILES && thread->kept > 0; index++) {
+    uint64_t identity = thread->identities[index];
+    if (identity != 0 && identity_of(thread->files[index]) != identity) open_file(thread, index);
+  }
+}
+
 cunwind_thread *cunwind_thread_open(pid_t tid, unsigned files, const char *directory) {
   cunwind_thread *thread = calloc(1, sizeof *thread);
   if (!thread) return NULL;
   thread->tid = tid;
-  static const char *const names[CUNWIND_THREAD_FILES] = {"schedstat", "status", "stat", "syscall", "wchan"};
+  thread->is_brief = files & CUNWIND_THREAD_BRIEFLY;
+  if (directory) snprintf(thread->directory, sizeof thread->directory, "%s", directory);
+  else snprintf(thread->directory, sizeof thread->directory, "/proc/self/task/%d", (int)tid);
+  for (int index = 0; index < CUNWIND_THREAD_FILES; index++) thread->files[index] = -1;
   int error = tid > 0 && cunwind_thread_exists(tid) ? 0 : ESRCH;
-  for (int index = 0; index < CUNWIND_THREAD_FILES; index++) {
-    int *file = &thread->files[index];
-    *file = -1;
-    if (error != 0 || !(files >> index & 1)) continue;
-    *file = open_file(directory, tid, names[index], files & CUNWIND_THREAD_BRIEFLY);
-    if (*file < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOMEM)) error = errno;
-    if (*file >= 0 && !shows_something(*file)) {
-      close(*file);
-      *file = -1;
-    }
-    if (*file >= 0) thread->identities[index] = identity_of(*file);
+  unsigned count = files & CUNWIND_THREAD_KEPT ? (unsigned)__builtin_popcount(files & CUNWIND_ALL_THREAD_FILES) : 0;
+  if (error == 0 && count > 0 && !keep(count)) error = EMFILE;
+  if (error == 0) thread->kept = count;
+  for (int index = 0; index < CUNWIND_THREAD_FILES && error == 0; index++) {
+    if (files >> index & 1 && !open_file(thread, index)) error = errno;
   }
   // The thread may have ended meanwhile, which would explain missing files.
   if (error == 0 && !cunwind_thread_is_there(thread)) error = ESRCH;
@@ -100,6 +131,7 @@ void cunwind_thread_close(cunwind_thread *thread) {
     int file = thread->files[index];
     if (file >= 0 && identity_of(file) == thread->identities[index]) close(file);
   }
+  __atomic_sub_fetch(&kept_files, thread->kept, __ATOMIC_RELAXED);
   free(thread);
 }
 
@@ -231,6 +263,7 @@ static bool read_system_call(cunwind_thread *thread, cunwind_thread_status *thre
 }
 
 cunwind_status cunwind_thread_inspect(cunwind_thread *thread, cunwind_thread_status *thread_status) {
+  renew(thread);
   cunwind_thread_status *seen = &thread->seen;
   memset(seen, 0, sizeof *seen);
   seen->system_call = -1;

@@ -11,6 +11,8 @@
 
 /// The most bytes of /proc/<tid>/status that are read. A "Groups:" line of more than a thousand groups is longer.
 #define CUNWIND_STATUS_BYTES 16384
+/// The most bytes of a thread's directory, with the zero.
+#define CUNWIND_THREAD_PATH_BYTES 272
 
 /// In the order of `cunwind_thread_file`.
 enum {
@@ -24,14 +26,17 @@ enum {
 
 struct cunwind_thread {
   pid_t tid;
+  unsigned kept;                              ///< The number of files that are counted as open for long.
   int files[CUNWIND_THREAD_FILES];            ///< -1: the file does not exist, or the process may not open it.
   uint64_t identities[CUNWIND_THREAD_FILES];  ///< What the open files are, in case their numbers are others' later.
   cunwind_stack_bounds bounds;
   uint64_t thread_pointer;     ///< 0: not known yet.
   cunwind_thread_status seen;  ///< The last inspection, whose place and counts a read replaces if the thread has moved.
+  bool is_brief;               ///< The files may take a descriptor that is left to the app.
   bool is_inspected;           ///< `seen` is as inspected.
   bool is_in_other_group;      ///< By the last comparison of control groups.
   uint64_t groups_until;       ///< When they have to be compared again, in monotonic nanoseconds; 0: now.
+  char directory[CUNWIND_THREAD_PATH_BYTES];
   char text[CUNWIND_STATUS_BYTES];
 };
 

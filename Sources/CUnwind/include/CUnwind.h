@@ -112,7 +112,8 @@ typedef enum cunwind_thread_file {
   CUNWIND_THREAD_SYSCALL = 8,
   CUNWIND_THREAD_WCHAN = 16,
   CUNWIND_ALL_THREAD_FILES = 31,
-  CUNWIND_THREAD_BRIEFLY = 32  ///< The files are closed soon: they may take a descriptor that is left to the app.
+  CUNWIND_THREAD_BRIEFLY = 32,  ///< The files are closed soon: they may take a descriptor that is left to the app.
+  CUNWIND_THREAD_KEPT = 64      ///< They stay open for long: at most 64 in a process.
 } cunwind_thread_file;
 
 /// The status of a thread, as the kernel shows it; what it does not show is 0. Times and counts are totals.
@@ -340,7 +341,8 @@ cunwind_thread *_Nullable cunwind_thread_open(pid_t tid, unsigned files, const c
 void cunwind_thread_close(cunwind_thread *_Nullable thread);
 
 /// Reads the status of a thread from its open files, and keeps it for the next capture by read. Returns CUNWIND_OK or
-/// CUNWIND_NO_SUCH_THREAD. Costs the caller about 10 us and the thread nothing. Async-signal-safe: yes.
+/// CUNWIND_NO_SUCH_THREAD. Costs the caller about 10 us and the thread nothing. Opens files again that stay open for
+/// long and that the program has closed.
 cunwind_status cunwind_thread_inspect(cunwind_thread *_Nonnull thread, cunwind_thread_status *_Nonnull status);
 
 /// Stores the system call, its arguments, SP and PC of the text of /proc/<pid>/syscall. Async-signal-safe: yes.

@@ -299,7 +299,7 @@ struct Timekeeper {
 /// The clocks that show whether the watchdog itself was late, by three vDSO calls, a system call, one for each thread
 /// of the monitor, and sometimes two more; to be created and used on its thread, whose file they keep open.
 struct WatchdogClocks {
-    private let probe = try? ThreadProbe(ofThisThread: .schedstat)
+    private let probe = try? ThreadProbe(ofThisThread: [.schedstat, .kept])
     private var times: ThreadReading?
     private var resting = RestingThreads()
     var unread = UnreadTime()

@@ -10,18 +10,18 @@ struct OwnerWatch {
 
     let owner: Int32
     private let lock: AwaitedLock
-    private let probe: ThreadProbe
+    private var probe: ThreadProbe?
     private var readings: [ThreadReading] = []
     /// Whether its nice value was seen to keep the owner from all CPUs; the number of looks.
     private var (yields, looks) = (false, 0)
     private static let maximumLooks = 4
+    private static let files: ThreadProbe.Files = [.schedstat, .stat, .status]
 
     init?(_ ownership: LockChain) {
-        guard let owner = ownership.owners.last?.thread.id, !ownership.isDeadlock,
-            let probe = try? ThreadProbe(thread: owner, files: [.schedstat, .stat, .status])
-        else { return nil }
-        (self.owner, self.lock, self.probe) = (owner, ownership.lock, probe)
-        readings = probe.read().map { [$0] } ?? []
+        guard let owner = ownership.owners.last?.thread.id, !ownership.isDeadlock else { return nil }
+        (self.owner, self.lock) = (owner, ownership.lock)
+        guard let reading = ThreadProbe.read(owner, Self.files, keeping: &probe) else { return nil }
+        readings = [reading]
     }
 
     func follows(_ ownership: LockChain) -> Bool {
@@ -30,7 +30,7 @@ struct OwnerWatch {
 
     /// Reads the owner, and the threads that are `ready` if it waits for a CPU.
     mutating func read(_ ready: () -> ReadyThreads) {
-        guard let reading = probe.read() else { return }
+        guard let reading = ThreadProbe.read(owner, Self.files, keeping: &probe) else { return }
         if let last = readings.last, reading.competes(since: last), !yields, looks < Self.maximumLooks {
             looks += 1
             yields = ProcStat.yields(owner, among: ready())

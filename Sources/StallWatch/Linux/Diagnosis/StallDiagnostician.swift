@@ -196,6 +196,10 @@ struct StallDiagnostician {
         )
     }
 
+    private func kernelStack(of thread: Int32) -> [String]? {
+        (probe ?? (try? ThreadProbe(thread: thread, files: [])))?.kernelStack()
+    }
+
     /// Describes where the thread is; only in a late turn are owners of its lock stopped, and peers asked about.
     private func observe(
         _ reading: ThreadReading, thread: Int32, stack: CapturedStack?, isLate: Bool
@@ -211,14 +215,14 @@ struct StallDiagnostician {
         if let known { observation.activity = .waiting(known) }
         guard let call = known else {
             if reading.activity == .faulting {
-                observation.kernelStack = probe?.kernelStack()
+                observation.kernelStack = kernelStack(of: thread)
             } else if let stack {
                 explain(&observation, by: stack)
             }
             return observation
         }
         observation.call = threads.asked.describe(call, of: thread)
-        observation.kernelStack = probe?.kernelStack()
+        observation.kernelStack = kernelStack(of: thread)
         if call.purpose == .lock {
             var lock = LockOwnerResolver(threads: threads, memory: memory, peers: peers, mayStop: isLate)
                 .follow(thread, stack: stack, since: firstTime(of: reading))

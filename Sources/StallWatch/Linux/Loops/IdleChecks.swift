@@ -187,9 +187,9 @@ final class EventLoopIdleCheck: IdleCheck {
     private func read(_ state: inout LearnedPlace, _ thread: Int32?) -> EpollWait? {
         guard let thread else { return nil }
         if state.thread != thread {
-            state = LearnedPlace(thread: thread, probe: try? ThreadProbe(thread: thread, files: .syscall))
+            state = LearnedPlace(thread: thread, probe: try? ThreadProbe(thread: thread, files: [.syscall, .kept]))
         }
-        return state.probe.flatMap(read)
+        return (state.probe ?? (try? ThreadProbe(thread: thread, files: .syscall))).flatMap(read)
     }
 }
 

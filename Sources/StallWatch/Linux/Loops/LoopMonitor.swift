@@ -34,10 +34,9 @@ final class LoopMonitor: Sendable {
     func begin(at now: UInt64) {
         began.store(now, ordering: .relaxed)
         _ = (source as? HeartbeatSource)?.beat(recorder, threshold: threshold, at: now)
-        guard let thread = source.knownThread ?? recorder.lastThread, let opened = try? ThreadProbe(thread: thread)
-        else {
-            return
-        }
+        guard let thread = source.knownThread ?? recorder.lastThread,
+            let opened = try? ThreadProbe(thread: thread, files: [.all, .kept])
+        else { return }
         let transfer = OneShotTransfer(opened)
         probe.withLock { $0 = transfer }
     }
