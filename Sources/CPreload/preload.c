@@ -69,8 +69,14 @@ static void *serve(void *context) {
   snprintf(path, sizeof path, "%.*s/ask.%d", PATH_MAX - 32, requests, getpid());
   // Open for writing, too: otherwise each request would end with an end of file.
   int fifo = mkfifo(path, 0600) == 0 ? open(path, O_RDWR | O_CLOEXEC) : -1;
-  if (fifo < 0) return NULL;
+  struct stat opened = {0}, now;
+  if (fifo < 0 || fstat(fifo, &opened) != 0) return NULL;
   for (;;) {
+    // A program that closes all descriptors gives the number to a file of its own.
+    if (fstat(fifo, &now) != 0 || now.st_dev != opened.st_dev || now.st_ino != opened.st_ino) {
+      fifo = open(path, O_RDWR | O_CLOEXEC);
+      if (fifo < 0 || fstat(fifo, &opened) != 0) return NULL;
+    }
     char request[PATH_MAX + 32], text[PATH_MAX + 32], *directory;
     ssize_t count = read(fifo, request, sizeof request - 1);
     if (count < 0 && errno == EINTR) continue;

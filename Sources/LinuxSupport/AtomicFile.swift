@@ -51,19 +51,19 @@ package enum AtomicFile {
         _ bytes: [UInt8], to path: String, in directory: FixedDirectory? = nil, changedAt: UInt64? = nil,
         newName: String? = nil
     ) throws(SystemError) -> FileFlush {
-        let descriptor = try create(path, in: directory)
-        var failure = writeAll(bytes, to: descriptor) ?? 0
+        let file = KeptDescriptor(try create(path, in: directory))
+        var failure = writeAll(bytes, to: file.usable) ?? 0
         if failure == 0, let changedAt {
             let time = timespec(tv_sec: Int(changedAt / 1_000_000_000), tv_nsec: Int(changedAt % 1_000_000_000))
-            if futimens(descriptor, [time, time]) != 0 { failure = errno }
+            if futimens(file.usable, [time, time]) != 0 { failure = errno }
         }
         if failure == 0, let newName {
             do { try rename(path, to: newName, in: directory) } catch { failure = error.errno ?? EIO }
         }
-        let flush = failure == 0 && changedAt == nil ? FileFlush(descriptor) : .done
+        let flush = failure == 0 && changedAt == nil ? FileFlush(file.usable) : .done
         if case .failed(let error) = flush { failure = error }
-        // close(2) may be the first call to report the error of a delayed write.
-        if close(descriptor) != 0, failure == 0 { failure = errno }
+        let closing = file.close()
+        if failure == 0 { failure = closing }
         guard failure == 0 else {
             try? remove(path, in: directory)
             throw Self.failure(path, directory, "written: free some space or choose another directory", failure)
@@ -105,7 +105,8 @@ package enum AtomicFile {
         let flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK
         let descriptor = directory?.open(path, flags) ?? open(path, flags)
         guard descriptor >= 0 else { return nil }
-        defer { close(descriptor) }
+        let file = KeptDescriptor(descriptor)
+        defer { file.close() }
         guard let status = FileStatus(descriptor: descriptor), status.isRegular, let part = part(status.size) else {
             return nil
         }

@@ -4,6 +4,7 @@
 internal import CLinux
 internal import CoreFoundation
 import Glibc
+import Synchronization
 
 /// Returns the absolute form of a path, without following links; `nil` with errno if the current directory is unknown.
 package func absolutePath(_ path: String) -> String? {
@@ -48,7 +49,9 @@ package func names(in directory: FixedDirectory) -> [String] {
 
 /// Reads and closes an open directory.
 private func entries(of directory: OpaquePointer, until deadline: UInt64) -> [DirectoryEntry] {
-    defer { closedir(directory) }
+    let file = KeptDescriptor(dirfd(directory))
+    // If the program has closed it meanwhile, the stream's memory is left.
+    defer { if file.isOpen { closedir(directory) } }
     var entries: [DirectoryEntry] = []
     while deadline == .max || threadTimeNow() < deadline, let entry = readdir(directory) {
         entries.append(DirectoryEntry(entry))
@@ -119,10 +122,14 @@ package struct KeptDescriptor: Sendable {
     }
 
     /// Whether the number still stands for the same file.
-    package var isOpen: Bool { FileStatus(descriptor: number)?.identity == identity }
+    package var isOpen: Bool { identity != nil && FileStatus(descriptor: number)?.identity == identity }
 
-    /// Closes the file, unless the program has.
-    package func close() { if isOpen { Glibc.close(number) } }
+    /// The number for the next call, to be asked for again after each wait; -1, for which calls fail with EBADF, if the
+    /// program has closed the file.
+    package var usable: Int32 { isOpen ? number : -1 }
+
+    /// Closes the file, unless the program has; returns the error number, which may be that of a delayed write, or 0.
+    @discardableResult package func close() -> Int32 { isOpen && Glibc.close(number) != 0 ? errno : 0 }
 }
 
 /// Returns a descriptor that is no standard stream.
@@ -166,7 +173,7 @@ package final class OpenFile: Sendable {
     package static func shared(_ path: String) -> OpenFile? {
         known.withLock { known in
             var byte: [UInt8] = [0]
-            if let file = known[path]?.file, file.descriptor.isOpen, file.read(into: &byte) > 0 { return file }
+            if let file = known[path]?.file, file.read(into: &byte) > 0 { return file }
             known = known.filter { $0.value.file != nil }
             let file = OpenFile(path)
             known[path] = file.map { Known(file: $0) }
@@ -174,20 +181,30 @@ package final class OpenFile: Sendable {
         }
     }
 
-    private let descriptor: KeptDescriptor
+    private let path: String
+    private let descriptor: Mutex<KeptDescriptor>
 
     private init?(_ path: String) {
-        let descriptor = open(path, O_RDONLY | O_CLOEXEC)
-        guard descriptor >= 0 else { return nil }
-        self.descriptor = KeptDescriptor(descriptor)
+        let opened = Self.opened(path)
+        guard opened.isOpen else { return nil }
+        self.path = path
+        descriptor = Mutex(opened)
     }
 
-    deinit { descriptor.close() }
+    deinit { _ = descriptor.withLock { $0.close() } }
 
-    /// Reads as many of the file's first bytes as `buffer` has, with one system call; returns 0 if it cannot be read.
+    private static func opened(_ path: String) -> KeptDescriptor { KeptDescriptor(open(path, O_RDONLY | O_CLOEXEC)) }
+
+    /// Reads as many of the file's first bytes as `buffer` has; returns 0 if it cannot be read.
+    ///
+    /// If the program has closed the file, it is opened again.
     package func read(into buffer: inout [UInt8]) -> Int {
+        let number = descriptor.withLock { kept in
+            if !kept.isOpen { kept = Self.opened(path) }
+            return kept.number
+        }
         // Never fails with EINTR: a read of /proc waits for nothing that a signal ends.
-        max(pread(descriptor.number, &buffer, buffer.count, 0), 0)
+        return max(pread(number, &buffer, buffer.count, 0), 0)
     }
 }
 

@@ -44,13 +44,14 @@ package final class LineServer: Sendable {
         guard failure == 0 else {
             throw SystemError("no pipe can be created: raise the limit on open files (ulimit -n)", errno: failure)
         }
+        let (reader, writer) = (KeptDescriptor(ends[0]), KeptDescriptor(ends[1]))
         do {
-            listener = KeptDescriptor(try UnixSocket.listen(at: path, backlog: Self.backlog))
+            listener = try UnixSocket.listen(at: path, backlog: Self.backlog)
         } catch {
-            for end in ends { close(end) }
+            for end in [reader, writer] { end.close() }
             throw error
         }
-        (stopReader, stopWriter) = (KeptDescriptor(ends[0]), KeptDescriptor(ends[1]))
+        (stopReader, stopWriter) = (reader, writer)
         (self.path, place) = (path, FixedFile(path))
         self.answer = answer
     }
@@ -79,7 +80,7 @@ package final class LineServer: Sendable {
 
     /// A client that has not sent its whole request yet.
     private struct Client {
-        let descriptor: Int32
+        let connection: KeptDescriptor
         let deadline: UInt64
         var request: [UInt8] = []
     }
@@ -87,9 +88,9 @@ package final class LineServer: Sendable {
     /// Serves clients on the calling thread until ``end()``, or until the program has closed the socket.
     package func run() {
         var clients: [Client] = []
-        defer { for client in clients { close(client.descriptor) } }
+        defer { for client in clients { client.connection.close() } }
         while true {
-            let descriptors = [stopReader.number, listener.number] + clients.map(\.descriptor)
+            let descriptors = [stopReader.number, listener.number] + clients.map(\.connection.number)
             var polled = descriptors.map { pollfd(fd: $0, events: Int16(POLLIN), revents: 0) }
             let timeout = clients.map(\.deadline).min().map(UnixSocket.milliseconds) ?? -1
             guard poll(&polled, nfds_t(polled.count), timeout) >= 0 else {
@@ -106,13 +107,13 @@ package final class LineServer: Sendable {
                 let isReady = polled[index + 2].revents != 0
                 switch isReady ? serve(&client) : now < client.deadline ? .waits : .isDone {
                 case .waits: waiting.append(client)
-                case .isDone: close(client.descriptor)
+                case .isDone: client.connection.close()
                 case .isTakenOver: break
                 }
             }
             clients = waiting
             if polled[1].revents != 0, let client = accept(at: now) {
-                if clients.count == Self.maximumClients { close(clients.removeFirst().descriptor) }
+                if clients.count == Self.maximumClients { clients.removeFirst().connection.close() }
                 clients.append(client)
             }
         }
@@ -120,7 +121,7 @@ package final class LineServer: Sendable {
 
     /// Accepts a connection; `nil` if there is none or it is another user's.
     private func accept(at now: UInt64) -> Client? {
-        let descriptor = clinux_accept(listener.number)
+        let descriptor = clinux_accept(listener.usable)
         guard descriptor >= 0 else {
             // Without a free descriptor the connection stays, and poll(2) would return at once.
             if errno != EINTR, errno != EAGAIN { usleep(100_000) }
@@ -130,7 +131,7 @@ package final class LineServer: Sendable {
             close(descriptor)
             return nil
         }
-        return Client(descriptor: descriptor, deadline: now &+ Self.requestTime)
+        return Client(connection: KeptDescriptor(descriptor), deadline: now &+ Self.requestTime)
     }
 
     private enum ConnectionFate {
@@ -142,7 +143,7 @@ package final class LineServer: Sendable {
 
     private func serve(_ client: inout Client) -> ConnectionFate {
         var buffer = [UInt8](repeating: 0, count: Self.maximumRequestBytes - client.request.count)
-        let count = recv(client.descriptor, &buffer, buffer.count, 0)
+        let count = recv(client.connection.usable, &buffer, buffer.count, 0)
         guard count > 0 else { return count < 0 && (errno == EAGAIN || errno == EINTR) ? .waits : .isDone }
         client.request += buffer.prefix(count)
         let line = client.request.prefix { $0 != UInt8(ascii: "\n") }
@@ -150,10 +151,10 @@ package final class LineServer: Sendable {
         // A request without an end is passed on as it is. The answer then says that it is no request.
         switch answer(Array(line)) {
         case .bytes(let bytes):
-            UnixSocket.send(bytes, to: client.descriptor, until: monotonicNow() &+ Self.answerTime)
+            UnixSocket.send(bytes, to: client.connection, until: monotonicNow() &+ Self.answerTime)
             return .isDone
         case .later(let take):
-            take(LineConnection(client.descriptor))
+            take(LineConnection(client.connection))
             return .isTakenOver
         }
     }
@@ -161,15 +162,15 @@ package final class LineServer: Sendable {
 
 /// The connection of a client whose request is answered later, closed with the last reference.
 package final class LineConnection: Sendable {
-    private let descriptor: Int32
+    private let connection: KeptDescriptor
 
     /// Takes over a descriptor, which must not block.
-    init(_ descriptor: Int32) { self.descriptor = descriptor }
+    init(_ connection: KeptDescriptor) { self.connection = connection }
 
-    deinit { close(descriptor) }
+    deinit { connection.close() }
 
     /// Sends the answer, in bounded time.
     package func send(_ bytes: [UInt8]) {
-        UnixSocket.send(bytes, to: descriptor, until: monotonicNow() &+ LineServer.answerTime)
+        UnixSocket.send(bytes, to: connection, until: monotonicNow() &+ LineServer.answerTime)
     }
 }

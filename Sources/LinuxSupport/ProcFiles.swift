@@ -5,7 +5,8 @@ import Glibc
 package func readSmallFile(_ path: String, limit: Int = 65_536) -> String? {
     let descriptor = open(path, O_RDONLY | O_CLOEXEC)
     guard descriptor >= 0 else { return nil }
-    defer { close(descriptor) }
+    let file = KeptDescriptor(descriptor)
+    defer { file.close() }
     var contents: [UInt8] = []
     var buffer = [UInt8](repeating: 0, count: 4096)
     while contents.count < limit {

@@ -6,7 +6,7 @@ package enum UnixSocket {
     package static let maximumPathBytes = MemoryLayout.size(ofValue: sockaddr_un().sun_path) - 1
 
     /// Creates a socket for this process's user only, and listens without blocking.
-    package static func listen(at path: String, backlog: Int32) throws(SystemError) -> Int32 {
+    package static func listen(at path: String, backlog: Int32) throws(SystemError) -> KeptDescriptor {
         let advice = "choose another directory for the control socket"
         guard path.utf8.count <= maximumPathBytes else {
             throw SystemError("the path \(path) has more than \(maximumPathBytes) bytes: choose a shorter directory")
@@ -14,19 +14,20 @@ package enum UnixSocket {
         let descriptor = socket(
             AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue), 0)
         guard descriptor >= 0 else { throw SystemError("no socket can be created", errno: errno) }
+        let opened = KeptDescriptor(descriptor)
         let failure = call(bind, descriptor, path)
         guard failure == 0 else {
-            close(descriptor)
+            opened.close()
             throw SystemError("the socket \(path) cannot be created: \(advice)", errno: failure)
         }
         // Before listen(2) every connection is refused, so no other user connects meanwhile.
-        guard chmod(pathBytes(path), 0o600) == 0, Glibc.listen(descriptor, backlog) == 0 else {
+        guard chmod(pathBytes(path), 0o600) == 0, Glibc.listen(opened.usable, backlog) == 0 else {
             let reason = errno
             unlink(pathBytes(path))
-            close(descriptor)
+            opened.close()
             throw SystemError("the socket \(path) cannot be opened: \(advice)", errno: reason)
         }
-        return descriptor
+        return opened
     }
 
     /// The least age of a socket that counts as left over, in nanoseconds: a new one has no listener yet.
@@ -60,23 +61,25 @@ package enum UnixSocket {
         let parts = path.split(separator: "/", omittingEmptySubsequences: false)
         let folder = parts.dropLast().joined(separator: "/")
         // A long path is reached through its folder's descriptor.
-        var directory: Int32 = -1
+        var directory: KeptDescriptor?
         var shortPath = path
         if path.utf8.count > maximumPathBytes {
-            directory = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
-            guard directory >= 0 else { return .failed(errno) }
-            shortPath = "/proc/self/fd/\(directory)/\(parts.last ?? "")"
+            let number = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+            guard number >= 0 else { return .failed(errno) }
+            directory = KeptDescriptor(number)
+            shortPath = "/proc/self/fd/\(number)/\(parts.last ?? "")"
         }
-        defer { if directory >= 0 { close(directory) } }
+        defer { directory?.close() }
         let descriptor = socket(
             AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue), 0)
         guard descriptor >= 0 else { return .failed(errno) }
+        let opened = KeptDescriptor(descriptor)
         let failure = call(Glibc.connect, descriptor, shortPath)
         guard failure == 0 else {
-            close(descriptor)
+            opened.close()
             return .failed(failure)
         }
-        return .connected(descriptor)
+        return opened.isOpen ? .connected(descriptor) : .failed(EBADF)
     }
 
     /// Returns the process at the other end of a connection, and its user; for a client, the one that called listen(2).
@@ -105,16 +108,21 @@ package enum UnixSocket {
     /// Writes all bytes to a connection that does not block; returns `false` if it fails or misses the deadline.
     @discardableResult
     package static func send(_ bytes: [UInt8], to descriptor: Int32, until deadline: UInt64) -> Bool {
+        send(bytes, to: KeptDescriptor(descriptor), until: deadline)
+    }
+
+    @discardableResult
+    package static func send(_ bytes: [UInt8], to connection: KeptDescriptor, until deadline: UInt64) -> Bool {
         bytes.withUnsafeBytes { buffer in
             var left = buffer[...]
             while !left.isEmpty {
                 let part = UnsafeRawBufferPointer(rebasing: left)
                 // A peer that is gone is an error here, and no SIGPIPE.
-                let count = Glibc.send(descriptor, part.baseAddress, part.count, Int32(MSG_NOSIGNAL))
+                let count = Glibc.send(connection.usable, part.baseAddress, part.count, Int32(MSG_NOSIGNAL))
                 if count > 0 {
                     left = left.dropFirst(count)
                 } else if errno == EAGAIN {
-                    guard wait(for: descriptor, POLLOUT, until: deadline) else { return false }
+                    guard wait(for: connection.number, POLLOUT, until: deadline) else { return false }
                 } else if errno != EINTR {
                     return false
                 }

@@ -299,7 +299,7 @@ private final class ResidentPages {
     func ranges(in piece: Range<UInt64>) -> (resident: [Range<UInt64>], isSwapped: Bool) {
         let first = piece.lowerBound / Self.pageBytes
         let count = Int((piece.upperBound + Self.pageBytes - 1) / Self.pageBytes - first)
-        guard file.number >= 0 else { return ([piece], false) }
+        guard file.isOpen else { return ([piece], false) }
         return withUnsafeTemporaryAllocation(of: UInt64.self, capacity: count) { entries in
             let bytes = pread(file.number, entries.baseAddress, 8 * count, Int(8 * first))
             guard bytes == 8 * count else { return ([piece], false) }

@@ -91,11 +91,11 @@ package final class ELFFile {
     }
 
     package func size() throws(StallWatchError) -> UInt64 {
-        let end = lseek(descriptor, 0, SEEK_END)
-        guard end >= 0 else {
+        // Not by lseek(2): it would move the program's place in a file that has the number by now.
+        guard let status = FileStatus(descriptor: kept.usable) else {
             throw StallWatchError(.unreadableImage, "\(path) cannot be read", errno: errno)
         }
-        return UInt64(end)
+        return UInt64(status.size)
     }
 
     package func bytes(at offset: UInt64, count: UInt64, atMost limit: Int) throws(StallWatchError) -> [UInt8] {

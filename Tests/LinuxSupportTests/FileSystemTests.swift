@@ -156,8 +156,8 @@ struct CRC32Tests {
         let first = KeptDescriptor(kept)
         #expect(first.isOpen)
         dup2(other, kept)
-        #expect(!first.isOpen)
-        first.close()
+        #expect(!first.isOpen && first.usable == -1)
+        #expect(first.close() == 0)
         var byte: UInt8 = 1
         #expect(read(kept, &byte, 1) == 1 && byte == 0, "it is the other file")
         KeptDescriptor(kept).close()
@@ -177,6 +177,22 @@ struct CRC32Tests {
         let second = OpenFile.shared(path)
         #expect(second != nil && second !== first, "that of a control group that is gone")
         #expect(OpenFile.shared("/nothing") == nil)
+    }
+
+    /// As after closefrom(3) in a daemon.
+    @Test func `a file that the program has closed is opened again, and its own stays open`() throws {
+        let directory = try TemporaryDirectory()
+        let path = try directory.write("statistics", "12")
+        var file = OpenFile.shared(path)
+        let number = (directoryEntries("/proc/self/fd") ?? []).compactMap { Int32($0.name) }.first {
+            readLink("/proc/self/fd/\($0)") == path
+        }
+        let (theirs, own) = (open("/dev/zero", O_RDONLY | O_CLOEXEC), try #require(number))
+        try #require(dup2(theirs, own) == own)
+        var buffer = [UInt8](repeating: 1, count: 4)
+        #expect(file?.read(into: &buffer) == 2 && buffer == Array("12".utf8) + [1, 1])
+        file = nil
+        for number in [theirs, own] { #expect(close(number) == 0) }
     }
 }
 

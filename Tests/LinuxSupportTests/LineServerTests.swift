@@ -11,7 +11,7 @@ import Testing
     @Test(.timeLimit(.minutes(10))) func `a connection of the app's socket is not accepted`() throws {
         let server = try LineServer(path: directory.path("s")) { _ in .bytes([]) }
         let worker = try WorkerThread(name: "test-server") { server.run() }
-        let theirs = try UnixSocket.listen(at: directory.path("theirs"), backlog: 4)
+        let theirs = try UnixSocket.listen(at: directory.path("theirs"), backlog: 4).number
         try #require(dup2(theirs, server.listener.number) == server.listener.number)
         close(theirs)
         let client = try #require(Self.connect(to: directory.path("theirs")))
@@ -36,6 +36,53 @@ import Testing
         server = nil
         #expect(fcntl(number, F_GETFD) >= 0)
         close(number)
+    }
+
+    @Test(.timeLimit(.minutes(10))) func `a client's number that is the app's is neither read nor closed`() throws {
+        let server = try LineServer(path: directory.path("s")) { _ in .bytes([]) }
+        let worker = try WorkerThread(name: "test-server") { server.run() }
+        let client = try #require(Self.connect(to: directory.path("s")))
+        var found: Int32?
+        _ = eventually {
+            found = Self.accepted(at: server.path, besides: server.listener.number)
+            return found != nil
+        }
+        let number = try #require(found)
+        var theirs: [Int32] = [0, 0]
+        try #require(socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0, &theirs) == 0)
+        try #require(dup2(theirs[0], number) == number && write(theirs[1], [7 as UInt8], 1) == 1)
+        // The server waits for the number's earlier connection, too, until another one comes.
+        let waking = Self.connect(to: directory.path("s"))
+        server.end()
+        worker.join()
+        var byte: UInt8 = 0
+        #expect(recv(number, &byte, 1, Int32(MSG_DONTWAIT)) == 1 && byte == 7)
+        for number in [client, number] + theirs + (waking.map { [$0] } ?? []) { close(number) }
+    }
+
+    @Test func `an answer never goes to a connection of the app`() throws {
+        var (own, theirs): ([Int32], [Int32]) = ([0, 0], [0, 0])
+        let kind = Int32(SOCK_STREAM.rawValue)
+        try #require(socketpair(AF_UNIX, kind, 0, &own) == 0 && socketpair(AF_UNIX, kind, 0, &theirs) == 0)
+        var connection: LineConnection? = LineConnection(KeptDescriptor(own[0]))
+        try #require(dup2(theirs[0], own[0]) == own[0])
+        connection?.send([1])
+        connection = nil
+        var byte: UInt8 = 0
+        #expect(recv(theirs[1], &byte, 1, Int32(MSG_DONTWAIT)) < 0)
+        for number in own + theirs { #expect(close(number) == 0) }
+    }
+
+    /// Finds a descriptor of this process by the socket's path.
+    private static func accepted(at path: String, besides other: Int32) -> Int32? {
+        (directoryEntries("/proc/self/fd") ?? []).compactMap { Int32($0.name) }.first { number in
+            var (address, length) = (sockaddr_un(), socklen_t(MemoryLayout<sockaddr_un>.size))
+            let failure = withUnsafeMutablePointer(to: &address) { address in
+                address.withMemoryRebound(to: sockaddr.self, capacity: 1) { getsockname(number, $0, &length) }
+            }
+            guard number != other, failure == 0, address.sun_family == sa_family_t(AF_UNIX) else { return false }
+            return withUnsafeBytes(of: address.sun_path) { $0.prefix { $0 != 0 }.elementsEqual(path.utf8) }
+        }
     }
 
     /// Also while another file system hangs.

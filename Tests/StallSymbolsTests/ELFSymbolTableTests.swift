@@ -15,6 +15,8 @@ import TestSupport
         let other = open(try directory.write("other", bytes), O_RDONLY | O_CLOEXEC)
         // In one step, so that no other test gets the number.
         #expect(dup2(other, number) == number)
+        #expect(throws: StallWatchError.self) { try file?.size() }
+        #expect(lseek(other, 0, SEEK_CUR) == 0, "the program goes on where it was")
         file = nil
         #expect(fcntl(number, F_GETFD) >= 0)
         close(number)

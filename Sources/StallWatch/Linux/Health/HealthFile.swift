@@ -69,13 +69,14 @@ final class UnlinkedFile: Sendable {
     /// Writes the file, which readers find by the link's end `/.<name>.<identity>.tmp (deleted)`; `nil` if that fails.
     init?(_ bytes: [UInt8], named name: String, in directory: FixedDirectory) {
         let temporary = ReportDirectory.temporaryName(for: name, of: .writer)
-        guard let descriptor = try? AtomicFile.create(temporary, in: directory) else { return nil }
+        guard let created = try? AtomicFile.create(temporary, in: directory) else { return nil }
+        let file = KeptDescriptor(created)
         try? AtomicFile.remove(temporary, in: directory)
-        guard writeAll(bytes, to: descriptor) == nil else {
-            close(descriptor)
+        guard writeAll(bytes, to: file.usable) == nil else {
+            file.close()
             return nil
         }
-        self.descriptor = KeptDescriptor(descriptor)
+        descriptor = file
     }
 
     deinit { descriptor.close() }

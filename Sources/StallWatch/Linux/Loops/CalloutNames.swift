@@ -80,8 +80,8 @@ struct CalloutNames: Sendable {
         (context0.info, context0.perform) = (UnsafeMutableRawPointer(notes + 2), clinux_note_source)
         let signaled = CFRunLoopSourceCreate(nil, 0, &context0)
         let ready = readyDescriptors()
-        defer { for descriptor in ready { close(descriptor) } }
-        notes[4] = UInt64(bitPattern: Int64(ready.first ?? -1))
+        defer { for descriptor in ready { descriptor.close() } }
+        notes[4] = UInt64(bitPattern: Int64(ready.first?.number ?? -1))
         let source1 = ready.isEmpty ? nil : portSource(notes + 3)
 
         if let entry { CFRunLoopAddObserver(loop, entry, mode) }
@@ -120,12 +120,12 @@ struct CalloutNames: Sendable {
     }
 
     /// Returns a descriptor that can be read, and its peer; empty if the system refuses them.
-    private static func readyDescriptors() -> [Int32] {
+    private static func readyDescriptors() -> [KeptDescriptor] {
         var pair: [Int32] = [-1, -1]
         let kind = Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue)
         guard socketpair(AF_UNIX, kind, 0, &pair) == 0 else { return [] }
         // What cannot be written shows as an address that is missing.
         _ = write(pair[1], [1 as UInt8], 1)
-        return pair
+        return pair.map { KeptDescriptor($0) }
     }
 }

@@ -63,7 +63,8 @@ final class MonitorLock: Sendable {
         for name in names where name.hasPrefix(beginning) && name.hasSuffix(end) {
             let descriptor = directory.open(name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK)
             guard descriptor >= 0 else { continue }
-            defer { close(descriptor) }
+            let file = KeptDescriptor(descriptor)
+            defer { file.close() }
             guard let lock = Self.lock(descriptor, F_GETLK) else { continue }
             if lock.l_type != Int16(F_UNLCK) { return .held }
             state = .free

@@ -27,9 +27,9 @@ final class NDJSONFile: Sink {
         if let status, !status.isRegular { throw notAFile }
         try makeDirectories(file.directory.path)
         file.directory.reopen()
-        let descriptor = try openLocked()
-        defer { unlock(descriptor) }
-        return FileFlush(descriptor)
+        let opened = try openLocked()
+        defer { unlock(opened) }
+        return FileFlush(opened.usable)
     }
 
     func checkReadiness() throws(StallWatchError) {
@@ -50,24 +50,26 @@ final class NDJSONFile: Sink {
     private func write(_ report: StallReport) throws(StallWatchError) {
         do {
             try append(report.jsonLine())
-        } catch  where error.errno == ENOENT {
+        } catch  where error.errno == ENOENT || error.errno == EBADF {
+            // The program may have closed it.
             try check()
             try append(report.jsonLine())
         }
     }
 
     private func append(_ line: [UInt8]) throws(StallWatchError) {
-        let descriptor = try openWithRoom(for: line.count)
-        defer { unlock(descriptor) }
-        let size = try self.size(descriptor)
+        let opened = try openWithRoom(for: line.count)
+        defer { unlock(opened) }
+        let size = try self.size(opened)
         // A process that died while writing may have left a line without its newline.
         var last: UInt8 = UInt8(ascii: "\n")
-        if size > 0 { _ = pread(descriptor, &last, 1, off_t(size - 1)) }
+        if size > 0 { _ = pread(opened.usable, &last, 1, off_t(size - 1)) }
         let bytes = last == UInt8(ascii: "\n") ? line : [UInt8(ascii: "\n")] + line
-        var error = writeAll(bytes, to: descriptor)
-        if error == nil, case .failed(let reason) = FileFlush(descriptor) { error = reason }
+        var error = writeAll(bytes, to: opened.usable)
+        // What the program has closed is written, and not lost before the power fails.
+        if error == nil, case .failed(let reason) = FileFlush(opened.usable), reason != EBADF { error = reason }
         if let reason = error {
-            remove(bytes, from: descriptor, at: size)
+            remove(bytes, from: opened, at: size)
             throw failure(reason)
         }
     }
@@ -75,59 +77,56 @@ final class NDJSONFile: Sink {
     /// Removes a line, or the part of it that was written, from the end of a file: readers would see a damaged report.
     ///
     /// A line that others have written behind it stays: a logger knows no lock of this file, and some file systems have none.
-    func remove(_ line: [UInt8], from descriptor: Int32, at size: Int) {
+    func remove(_ line: [UInt8], from opened: KeptDescriptor, at size: Int) {
         var end = [UInt8](repeating: 0, count: line.count + 1)
-        let count = pread(descriptor, &end, end.count, off_t(size))
-        if count > 0, line.starts(with: end.prefix(count)) { ftruncate(descriptor, off_t(size)) }
+        let count = pread(opened.usable, &end, end.count, off_t(size))
+        if count > 0, line.starts(with: end.prefix(count)) { ftruncate(opened.usable, off_t(size)) }
     }
 
     /// Opens and locks the file; rotates it first if `count` more bytes do not fit.
-    private func openWithRoom(for count: Int) throws(StallWatchError) -> Int32 {
-        let descriptor = try openLocked()
+    private func openWithRoom(for count: Int) throws(StallWatchError) -> KeptDescriptor {
+        let opened = try openLocked()
         do {
-            let size = try self.size(descriptor)
-            if size == 0 || size + count <= maximumBytes { return descriptor }
+            let size = try self.size(opened)
+            if size == 0 || size + count <= maximumBytes { return opened }
             try rotate()
         } catch {
-            unlock(descriptor)
+            unlock(opened)
             throw error
         }
-        unlock(descriptor)
+        unlock(opened)
         return try openLocked()
     }
 
     /// Opens the file that has the name now, and locks it if the file system can, in up to 100 attempts, 10 ms apart.
-    private func openLocked() throws(StallWatchError) -> Int32 {
+    private func openLocked() throws(StallWatchError) -> KeptDescriptor {
         for _ in 0..<100 {
             let descriptor = file.directory.open(
                 file.name, O_RDWR | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK, 0o600)
             guard descriptor >= 0 else { throw failure(errno) }
+            let opened = KeptDescriptor(descriptor)
             // What is written into a FIFO without a reader is lost.
             guard FileStatus(descriptor: descriptor)?.isRegular == true else {
-                close(descriptor)
+                opened.close()
                 throw notAFile
             }
             let isLockedElsewhere = flock(descriptor, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK
             // Another process may have rotated the file before this one had the lock.
-            if !isLockedElsewhere, let opened = FileStatus(descriptor: descriptor)?.identity,
-                opened == status?.identity
-            {
-                return descriptor
-            }
-            close(descriptor)
+            if !isLockedElsewhere, let identity = opened.identity, identity == status?.identity { return opened }
+            opened.close()
             if isLockedElsewhere { usleep(10_000) }
         }
         throw failure(EWOULDBLOCK)
     }
 
     /// A child that was forked meanwhile has the file open, too, and would keep the lock (flock(2)).
-    private func unlock(_ descriptor: Int32) {
-        flock(descriptor, LOCK_UN)
-        close(descriptor)
+    private func unlock(_ opened: KeptDescriptor) {
+        flock(opened.usable, LOCK_UN)
+        opened.close()
     }
 
-    private func size(_ descriptor: Int32) throws(StallWatchError) -> Int {
-        guard let status = FileStatus(descriptor: descriptor) else { throw failure(errno) }
+    private func size(_ opened: KeptDescriptor) throws(StallWatchError) -> Int {
+        guard let status = FileStatus(descriptor: opened.usable) else { throw failure(errno) }
         return status.size
     }
 

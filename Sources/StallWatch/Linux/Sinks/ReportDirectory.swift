@@ -81,10 +81,9 @@ struct ReportDirectory: Sendable {
     private func write(_ bytes: [UInt8], _ name: String) throws(SystemError) {
         let temporary = Self.temporaryName(for: name, of: owner)
         try AtomicFile.replace(name, in: directory, with: bytes, through: temporary)
-        let names = directory.open(".", O_RDONLY | O_DIRECTORY)
-        guard names >= 0 else { return }
-        fsync(names)
-        close(names)
+        let names = KeptDescriptor(directory.open(".", O_RDONLY | O_DIRECTORY))
+        fsync(names.usable)
+        names.close()
     }
 
     /// Returns an unforeseeable name of a temporary file, which a later monitor removes if its owner has ended.
@@ -231,15 +230,14 @@ extension ReportDirectory {
     /// lock from counting as gone; waits at most half a second, as the lock's holder may be stopped, and a file system may
     /// have no locks.
     private func withStartLock<Result>(_ body: () -> Result) -> Result {
-        let descriptor = directory.open(".", O_RDONLY | O_DIRECTORY)
-        guard descriptor >= 0 else { return body() }
+        let names = KeptDescriptor(directory.open(".", O_RDONLY | O_DIRECTORY))
         defer {
             // A child that was forked meanwhile has it open, too.
-            flock(descriptor, LOCK_UN)
-            close(descriptor)
+            flock(names.usable, LOCK_UN)
+            names.close()
         }
         for _ in 0..<50 {
-            if flock(descriptor, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK { break }
+            if flock(names.usable, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK { break }
             usleep(10_000)
         }
         return body()

@@ -135,12 +135,14 @@ extension FileFlush {
 
 extension FixedDirectory {
     /// Does something in the directory; if it is missing, opens it again `after` a step, and tries again.
+    ///
+    /// It does the same if the program has closed a file meanwhile.
     func reopening(
         after step: () throws(StallWatchError) -> Void = {}, _ body: () throws(SystemError) -> Void
     ) throws(StallWatchError) {
         do throws(SystemError) {
             try body()
-        } catch  where error.errno == ENOENT {
+        } catch  where error.errno == ENOENT || error.errno == EBADF {
             try step()
             reopen()
             try throwing(.unwritableReports, body)

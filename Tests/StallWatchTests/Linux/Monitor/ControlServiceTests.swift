@@ -148,9 +148,9 @@ import Testing
 
     @Test func `sockets of ended processes are removed after a minute`() throws {
         let living = try UnixSocket.listen(at: directory.path("stallwatch-1-b.socket"), backlog: 1)
-        defer { close(living) }
+        defer { living.close() }
         for name in ["stallwatch-1-a.socket", "other.socket"] {
-            close(try UnixSocket.listen(at: directory.path(name), backlog: 1))
+            try UnixSocket.listen(at: directory.path(name), backlog: 1).close()
         }
         UnixSocket.removeLeftovers(in: directory.path, where: ControlRequest.isSocketName)
         #expect(directory.names.count == 3, "too young")

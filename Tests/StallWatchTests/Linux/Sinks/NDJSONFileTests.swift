@@ -16,9 +16,21 @@ import TestSupport
         defer { close(descriptor) }
         #expect(writeAll(Array("one\n\(rest)".utf8), to: descriptor) == nil)
         let file = NDJSONFile(FixedFile(path), maximumBytes: 1 << 20, keep: 0)
-        file.remove(Array("{\"a\":1}\n".utf8), from: descriptor, at: 4)
+        file.remove(Array("{\"a\":1}\n".utf8), from: KeptDescriptor(descriptor), at: 4)
         let left = try #require(AtomicFile.read(path, limit: 1 << 10))
         #expect(String(decoding: left, as: UTF8.self) == "one\n" + (rest.hasSuffix("other\n") ? rest : ""))
+    }
+
+    /// As after closefrom(3) while the disk is busy.
+    @Test func `a file of the program that has the number is not cut`() throws {
+        let opened = KeptDescriptor(open(scratch.path("own.ndjson"), O_RDWR | O_CREAT, 0o600))
+        let path = try scratch.write("theirs", "one\n")
+        let theirs = open(path, O_RDWR | O_CLOEXEC)
+        try #require(dup2(theirs, opened.number) == opened.number)
+        defer { for number in [theirs, opened.number] { close(number) } }
+        let file = NDJSONFile(FixedFile(scratch.path("own.ndjson")), maximumBytes: 1 << 20, keep: 0)
+        file.remove(Array("one\n".utf8), from: opened, at: 0)
+        #expect(FileStatus(path: path)?.size == 4)
     }
 
     @Test func `the newest suppressed stall is written unless a report counts it`() throws {

@@ -27,6 +27,44 @@ import TestSupport
         return error
     }
 
+    // MARK: Files that the program closes, as after closefrom(3) in a daemon
+
+    @Test func `what failed because the program closed the file is done again`() throws {
+        var attempts = 0
+        try FixedDirectory(temporary.path).reopening { () throws(SystemError) in
+            attempts += 1
+            if attempts == 1 { throw SystemError("closed", errno: EBADF) }
+        }
+        #expect(attempts == 2)
+    }
+
+    /// The numbers under which this process has a file open.
+    private static func descriptors(of path: String) -> [Int32] {
+        (directoryEntries("/proc/self/fd") ?? []).compactMap { Int32($0.name) }.filter {
+            readLink("/proc/self/fd/\($0)") == path
+        }
+    }
+
+    @Test func `while another process starts, no file of the program is closed`() throws {
+        let reports = try ReportDirectory(path: temporary.path)
+        let (theirs, other) = (open("/dev/null", O_RDONLY | O_CLOEXEC), open(temporary.path, O_RDONLY | O_CLOEXEC))
+        try #require(flock(other, LOCK_EX) == 0)
+        let known = Self.descriptors(of: temporary.path)
+        let worker = Worker(name: "test-lock")
+        var found: Int32?
+        _ = eventually(every: 1) {
+            // It waits half a second for the other one.
+            _ = try? worker.start { reports.holdLock() }
+            found = Self.descriptors(of: temporary.path).first { !known.contains($0) }
+            return found != nil
+        }
+        let number = try #require(found)
+        try #require(dup2(theirs, number) == number)
+        worker.finish(until: endOfPatience)
+        for number in [theirs, other, number] { #expect(close(number) == 0) }
+        reports.unlock()
+    }
+
     // MARK: Creating
 
     @Test func `missing directories are created for their owner only`() throws {
