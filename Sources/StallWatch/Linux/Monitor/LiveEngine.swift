@@ -100,7 +100,7 @@ final class LiveEngine: MonitorEngine {
         settings.pathStyle = configuration.privacy.pathStyle
         settings.redact = configuration.privacy.redact
         settings.escalation = configuration.escalation?.action
-        settings.terminationLog = configuration.terminationLog
+        settings.terminationLog = configuration.terminationLog.map { TerminationLog($0) }
         let health = HealthSource(interval: configuration.health?.recordInterval)
         healthSource = health
         let healthReporter = try configuration.health.map { output throws(StallWatchError) in

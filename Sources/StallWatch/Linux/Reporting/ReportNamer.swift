@@ -87,7 +87,7 @@ struct ReportOutlet: Sendable {
     /// Carries out the configured escalation, after the termination log, because a closure may end the process;
     /// `.abort` first waits for the sinks, for a bounded time.
     func escalate(_ report: StallReport) {
-        if let file = settings.terminationLog { writeTerminationLog(report, file) }
+        if let log = settings.terminationLog { write(report, to: log) }
         switch settings.escalation {
         case nil:
             break
@@ -104,8 +104,8 @@ struct ReportOutlet: Sendable {
         }
     }
 
-    private func writeTerminationLog(_ report: StallReport, _ file: FixedFile) {
-        guard let failure = TerminationLog.writeInTime(TerminationLog.message(report), to: file) else { return }
+    private func write(_ report: StallReport, to log: TerminationLog) {
+        guard let failure = log.write(TerminationLog.message(report)) else { return }
         counts.add(StallWatchError(.unwritableReports, failure))
         notices.post(.init(notice: "the termination log could not be written", ["reason": failure.description]))
     }

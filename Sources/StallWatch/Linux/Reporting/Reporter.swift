@@ -26,7 +26,7 @@ final class Reporter: Sendable {
         var redact: (@Sendable (inout StallReport) -> Void)?
         var escalation: EscalationAction?
         /// The file that receives the sentence of a stall that escalates; `nil` for none.
-        var terminationLog: FixedFile?
+        var terminationLog: TerminationLog?
         /// Receives each state of each stall, after the redaction, on a thread of the reporter; must not wait.
         var storeState: (@Sendable (StallReport) -> Void)?
     }

@@ -139,11 +139,29 @@ import Testing
         let directory = try TemporaryDirectory()
         let path = try directory.write("log", String(repeating: "old", count: 3_000))
         let identity = FileStatus(path: path)?.identity
-        #expect(TerminationLog.writeInTime(Array("new\n".utf8), to: FixedFile(path)) == nil)
+        #expect(TerminationLog(FixedFile(path)).write(Array("new\n".utf8)) == nil)
         #expect(AtomicFile.read(path, limit: 1 << 20) == Array("new\n".utf8))
         #expect(FileStatus(path: path)?.identity == identity, "a mounted file cannot be replaced by another one")
-        #expect(TerminationLog.writeInTime([], to: FixedFile(directory.path("made"))) == nil)
+        #expect(TerminationLog(FixedFile(directory.path("made"))).write([]) == nil)
         #expect(directory.names == ["log", "made"])
+    }
+
+    /// As on a file system that hangs.
+    @Test func `while a write does not return there is no other one`() {
+        let (isOver, texts) = (Semaphore(), Collected<[UInt8]>())
+        let log = TerminationLog("log", within: 100_000_000) { bytes in
+            texts.add(bytes)
+            isOver.wait()
+            return nil
+        }
+        for byte in [UInt8(1), 2] {
+            #expect(log.write([byte])?.message == "the termination log log took too long: name a file on another disk")
+        }
+        let isWritten = eventually {
+            isOver.post()
+            return log.write([3]) == nil
+        }
+        #expect(isWritten && !texts.all.contains([2]))
     }
 
     @Test func `a file that cannot be written is an error and no wait`() throws {
@@ -151,7 +169,7 @@ import Testing
         mkfifo(directory.path("fifo"), 0o600)
         // A wait would be another error.
         for path in [directory.path("fifo"), directory.path("no/log"), directory.path] {
-            let error = try #require(TerminationLog.writeInTime([1], to: FixedFile(path)))
+            let error = try #require(TerminationLog(FixedFile(path)).write([1]))
             #expect(error.message == "the termination log \(path) cannot be opened: name a file that may be written")
         }
     }
