@@ -60,9 +60,14 @@ package func wallClockNow() -> UInt64 { now(CLOCK_REALTIME) ?? 0 }
 /// Reads a clock; `nil` for an unknown one: those above have existed since Linux 2.6.39.
 private func now(_ clock: clockid_t) -> UInt64? {
     var time = timespec()
-    guard clock_gettime(clock, &time) == 0 else { return nil }
-    // Neither value is negative.
-    return UInt64(bitPattern: Int64(time.tv_sec)) &* 1_000_000_000 &+ UInt64(bitPattern: Int64(time.tv_nsec))
+    return clock_gettime(clock, &time) == 0 ? time.nanoseconds : nil
+}
+
+extension timespec {
+    /// The time in nanoseconds; 0 for a negative one, such as libfaketime(1) shows before 1970.
+    var nanoseconds: UInt64 {
+        tv_sec < 0 ? 0 : UInt64(tv_sec) &* 1_000_000_000 &+ UInt64(bitPattern: Int64(tv_nsec))
+    }
 }
 
 /// Returns the exact time of a thread on a CPU, in nanoseconds; `nil` if this process has no such thread.

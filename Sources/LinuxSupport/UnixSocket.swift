@@ -39,7 +39,7 @@ package enum UnixSocket {
         let names = (directoryEntries(directory) ?? []).map(\.name).filter(isOurs)
         for path in names.prefix(maximumLeftovers).map({ "\(directory)/\($0)" }) {
             // A file's time may be any number.
-            let age = FileStatus(path: path).map { Int(wallClockNow()) &- $0.changedAt } ?? 0
+            let age = FileStatus(path: path).map { Int(clamping: wallClockNow()) &- $0.changedAt } ?? 0
             guard age > leftoverAge else { continue }
             switch connect(to: path) {
             case .connected(let descriptor): close(descriptor)

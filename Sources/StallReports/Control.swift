@@ -28,9 +28,18 @@ package enum ControlRequest: String, Sendable {
     private static let socketSuffix = ".socket"
 
     /// Returns a new name of a socket: processes of several PID namespaces, which share a directory, may have the same id.
-    package static func socketName(ofProcess pid: Int32) -> String {
+    package static func socketName(ofProcess pid: Int32, boot: String) -> String {
         // Short, because the path of a socket is: 2 billion names.
-        "stallwatch-\(pid)-\(String(UInt32.random(in: 0..<2_176_782_336), radix: 36))\(socketSuffix)"
+        let random = String(UInt32.random(in: 0..<2_176_782_336), radix: 36)
+        return "stallwatch-\(pid)-\(mark(of: boot))\(random)\(socketSuffix)"
+    }
+
+    private static func mark(of boot: String) -> String { String(boot.filter(\.isHexDigit).prefix(4)) }
+
+    /// Returns whether the name is one of a boot of the machine: a socket of another host refuses connections, too.
+    package static func isSocket(_ name: String, ofBoot boot: String) -> Bool {
+        let (words, mark) = (name.split(separator: "-"), mark(of: boot))
+        return isSocketName(name) && !mark.isEmpty && words.count == 3 && words[2].hasPrefix(mark)
     }
 
     package static func isSocketName(_ name: some StringProtocol) -> Bool {

@@ -1,6 +1,14 @@
+import Glibc
 import Testing
 
 @testable import LinuxSupport
+
+@Suite struct WallClockTests {
+    @Test(arguments: [(-2, 5, 0), (0, 5, 5), (3, 5, 3_000_000_005)] as [(Int, Int, UInt64)])
+    func `a time before 1970 is none`(seconds: Int, nanoseconds: Int, all: UInt64) {
+        #expect(timespec(tv_sec: seconds, tv_nsec: nanoseconds).nanoseconds == all)
+    }
+}
 
 @Suite struct ClockPairTests {
     /// A machine that has been suspended for 500 ns, and takes the thread's CPU for a time before some reads of the boot clock.

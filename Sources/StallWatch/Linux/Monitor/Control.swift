@@ -67,8 +67,9 @@ final class ControlService: Sendable {
             }
         }
         let open = { @Sendable () throws(SystemError) -> LineServer in
-            let name = ControlRequest.socketName(ofProcess: pid)
-            UnixSocket.removeLeftovers(in: directory.reachablePath, where: ControlRequest.isSocketName)
+            let boot = ProcessIdentity.ownBootID
+            let name = ControlRequest.socketName(ofProcess: pid, boot: boot)
+            UnixSocket.removeLeftovers(in: directory.reachablePath) { ControlRequest.isSocket($0, ofBoot: boot) }
             do throws(SystemError) {
                 return try LineServer(path: "\(directory.reachablePath)/\(name)", answer: respond)
             } catch  where error.errno == ENOENT {

@@ -146,18 +146,25 @@ import Testing
         service.finish(until: endOfPatience)
     }
 
-    @Test func `sockets of ended processes are removed after a minute`() throws {
-        let living = try UnixSocket.listen(at: directory.path("stallwatch-1-b.socket"), backlog: 1)
+    /// In a directory that hosts share, a socket of another one refuses connections, too.
+    @Test func `sockets of ended processes of this host are removed after a minute`() throws {
+        let (own, other) = ("01234567-89ab", "f1234567-89ab")
+        let names = [own, own, other].map { ControlRequest.socketName(ofProcess: 1, boot: $0) }
+        #expect(names.allSatisfy { ControlRequest.isSocketName($0) })
+        let living = try UnixSocket.listen(at: directory.path(names[0]), backlog: 1)
         defer { living.close() }
-        for name in ["stallwatch-1-a.socket", "other.socket"] {
+        for name in [names[1], names[2], "other.socket"] {
             try UnixSocket.listen(at: directory.path(name), backlog: 1).close()
         }
-        UnixSocket.removeLeftovers(in: directory.path, where: ControlRequest.isSocketName)
-        #expect(directory.names.count == 3, "too young")
+        func removeLeftovers() {
+            UnixSocket.removeLeftovers(in: directory.path) { ControlRequest.isSocket($0, ofBoot: own) }
+        }
+        removeLeftovers()
+        #expect(directory.names.count == 4, "too young")
         let times = [timespec](repeating: timespec(tv_sec: time(nil) - 120, tv_nsec: 0), count: 2)
         for name in directory.names { try #require(utimensat(AT_FDCWD, directory.path(name), times, 0) == 0) }
-        UnixSocket.removeLeftovers(in: directory.path, where: ControlRequest.isSocketName)
-        #expect(directory.names == ["other.socket", "stallwatch-1-b.socket"])
+        removeLeftovers()
+        #expect(directory.names == [names[0], names[2], "other.socket"].sorted())
     }
 
     /// The app is not to lose its monitor for the want of a feature.
