@@ -221,8 +221,8 @@ private final class ProofLoop: LoopSource {
     @inline(never) @discardableResult private func pipeInProof() -> Bool {
         var (byte, count): (UInt8, Int) = (0, -1)
         // The program may have closed it, and given its number to another file.
-        guard let end = pipe?.read, end.isOpen else { return false }
-        repeat { count = read(end.number, &byte, 1) } while count < 0 && errno == EINTR
+        guard let end = pipe?.read else { return false }
+        repeat { count = read(end.usable, &byte, 1) } while count < 0 && errno == EINTR
         return count == 1
     }
 }

@@ -273,7 +273,7 @@ final class NDJSONStream: Sink {
         let deadline = monotonicNow() &+ Self.timeLimit
         var left = bytes[...]
         while !left.isEmpty {
-            let count = left.withUnsafeBytes { Glibc.write(file.kept.number, $0.baseAddress, $0.count) }
+            let count = left.withUnsafeBytes { Glibc.write(file.kept.usable, $0.baseAddress, $0.count) }
             if count > 0 {
                 left = left.dropFirst(count)
                 continue
