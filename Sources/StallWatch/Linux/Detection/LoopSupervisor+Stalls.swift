@@ -14,7 +14,9 @@ extension LoopSupervisor {
         }
         log.isDebugged = false
         guard !followToolWait(stall, poll, at: time) else { return detector.measureAnew(from: time) }
-        if let start = followPoolWait(stall, at: time) { return detector.measureAnew(from: start) }
+        if let start = followPoolWait(stall, at: time) {
+            return detector.measureAnew(from: start, counts: isPoolWaitOver(stall.turnBegan))
+        }
         reportFollowed(at: time)
         // The turn ran at the poll; of a turn that has ended since, the end is known only roughly.
         let overSince = loop.recorder.markStalled(stall.turnBegan).map { _ in time }

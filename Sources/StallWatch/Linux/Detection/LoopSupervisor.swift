@@ -37,8 +37,8 @@ struct LoopSupervisor {
     private var interval: UInt64 = 0
     /// The number of the loop's unseen turns that have been reported or left out.
     private var unseen: UInt64 = 0
-    /// The last turn that a poll found over the threshold, or measured anew, by when it began.
-    private var decidedTurn: UInt64 = 0
+    /// The last turn that a poll found over the threshold, or measured anew: see ``StallDetector/decided``.
+    private var decided: (turn: UInt64, countingFrom: UInt64) = (0, 0)
     /// Times before which turns do not count, or ended as they should, in monotonic nanoseconds.
     private var (countingFrom, excusedUntil): (UInt64, UInt64) = (0, 0)
     /// When the last poll was, in monotonic nanoseconds.
@@ -174,20 +174,21 @@ struct LoopSupervisor {
         loop.recorder.clearStalled()
         open = nil
         forgetSamples()
-        detector.measureAnew(from: resumed)
+        detector.measureAnew(from: resumed, counts: true)
     }
 
     /// Takes the turns over the threshold that ended before a poll decided on them.
     private mutating func takeMissed() -> MissedTurns? {
-        decidedTurn = detector.decidedTurn ?? decidedTurn
+        decided = detector.decided ?? decided
         let count = loop.recorder.unseen.count
         guard count != unseen else { return nil }
         let turns = loop.recorder.unseen.turns(endedSince: 0, skipping: unseen)
         var missed = MissedTurns(
             threshold: loop.threshold, omitted: Int(count - unseen) - min(turns.count, Int(count - unseen)))
         unseen += UInt64(missed.omitted + turns.count)
-        for turn in turns where turn.began != decidedTurn {
-            let start = max(turn.began, countingFrom, loop.watchedFrom)
+        for turn in turns {
+            let known = turn.began == decided.turn ? decided.countingFrom : 0
+            let start = max(turn.began, countingFrom, loop.watchedFrom, known)
             guard let ended = turn.ended, ended > max(start, excusedUntil), ended - start >= missed.threshold
             else { continue }
             missed.turns.append((start, ended))

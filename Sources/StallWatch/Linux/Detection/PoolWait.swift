@@ -40,6 +40,9 @@ extension LoopSupervisor {
     /// Whether the whole task pool does not start tasks in time, or may not since a moment ago.
     var isStarved: Bool {
         guard loop.source.kind == .cooperativePool else { return false }
-        return detector.stall != nil || poolWait.map { $0.isOver && $0.turn == log.began } ?? false
+        return detector.stall != nil || isPoolWaitOver(log.began)
     }
+
+    /// Whether a turn that delayed no task has begun to.
+    func isPoolWaitOver(_ turn: UInt64) -> Bool { poolWait.map { $0.isOver && $0.turn == turn } ?? false }
 }

@@ -22,8 +22,8 @@ struct StallDetector {
         case none
         case early(EarlyTurn)
         case stalled(Stall)
-        /// Its age counts from a moment after its beginning.
-        case remeasured(turnBegan: UInt64, from: UInt64)
+        /// Its age counts from a moment after its beginning; `counts`: also if nothing looks at it again.
+        case remeasured(turnBegan: UInt64, from: UInt64, counts: Bool)
         /// Its thread or its loop has ended: it is not inspected any more.
         case abandoned(turnBegan: UInt64)
     }
@@ -33,12 +33,14 @@ struct StallDetector {
         return nil
     }
 
-    /// The turn that has been found over the threshold, or measured anew, by when it began; `nil` if there is none.
-    var decidedTurn: UInt64? {
+    /// The turn that has been found over the threshold, or measured anew, by when it began, and from when it counts
+    /// if it ends unseen, `.max` if it does not; `nil` if there is none.
+    var decided: (turn: UInt64, countingFrom: UInt64)? {
         switch state {
         case .none, .early: nil
-        case .stalled(let stall): stall.turnBegan
-        case .remeasured(let began, _), .abandoned(let began): began
+        case .stalled(let stall): (stall.turnBegan, UInt64.max)
+        case .remeasured(let began, let from, let counts): (began, counts ? from : UInt64.max)
+        case .abandoned(let began): (began, UInt64.max)
         }
     }
 
@@ -83,10 +85,12 @@ struct StallDetector {
         var nextPoll: UInt64?
     }
 
-    mutating func measureAnew(from now: UInt64) {
+    /// Makes the turn's age count from a moment on; with `counts`, because nothing excuses it any more, also if it
+    /// ends unseen.
+    mutating func measureAnew(from now: UInt64, counts: Bool = false) {
         switch state {
-        case .stalled(let stall): state = .remeasured(turnBegan: stall.turnBegan, from: now)
-        case .early(let early): state = .remeasured(turnBegan: early.turnBegan, from: now)
+        case .stalled(let stall): state = .remeasured(turnBegan: stall.turnBegan, from: now, counts: counts)
+        case .early(let early): state = .remeasured(turnBegan: early.turnBegan, from: now, counts: counts)
         default: break
         }
     }
@@ -135,7 +139,7 @@ struct StallDetector {
         if isAbandoned(began) { return decision }
         if loop.isWaitingUnobserved {
             // A nested run in a mode without observers waits for its own events, not for the turn.
-            state = .remeasured(turnBegan: began, from: now)
+            state = .remeasured(turnBegan: began, from: now, counts: false)
         }
         let start = max(began, countingFrom, knownStart(of: began))
         guard now >= start, now - start >= threshold else {
@@ -155,7 +159,7 @@ struct StallDetector {
     /// Returns the moment from which a turn's age counts, as an earlier poll has found; 0 if none has.
     private func knownStart(of turnBegan: UInt64) -> UInt64 {
         switch state {
-        case .remeasured(turnBegan, let from): from
+        case .remeasured(turnBegan, let from, _): from
         case .early(let early) where early.turnBegan == turnBegan: early.start
         default: 0
         }

@@ -95,6 +95,26 @@ import TestSupport
         #expect(records.isEmpty)
     }
 
+    /// The process is stopped in a stall, and the watchdog is late after that, or after one more look.
+    @Test(arguments: [false, true])
+    mutating func `one that is measured anew and goes on is reported by what counts`(isSeen: Bool) {
+        func poll(at time: UInt64) {
+            world.time.store(time, ordering: .relaxed)
+            _ = supervisor.poll(
+                at: time, countingFrom: Self.begin + 50 * Self.threshold, suppressed: .processStopped)
+        }
+        let resumed = Self.begin + 50 * Self.threshold
+        loop.recorder.setThread(.max)
+        loop.recorder.beginTurn(at: Self.begin)
+        supervisor.poll(at: Self.begin + Self.threshold, in: world)
+        poll(at: resumed)
+        if isSeen { poll(at: resumed + 1) }
+        loop.recorder.endTurn(at: resumed + 3 * Self.threshold)
+        poll(at: resumed + 5 * Self.threshold)
+        #expect(records.map(\.state) == [.ongoing, .abandoned, .ended])
+        #expect(records.last?.duration == 3 * Self.threshold && records.last?.missed == 1)
+    }
+
     /// A stopped process, a pause, and a host that took the CPUs.
     @Test(arguments: [(3, 0), (0, 3)] as [(UInt64, UInt64)])
     mutating func `time that does not count is no stall`(counting: UInt64, excused: UInt64) {
