@@ -1,5 +1,6 @@
 public import Dispatch
 public import Foundation
+import StallReports
 
 #if NIO
     public import NIOCore
@@ -16,9 +17,11 @@ public import Foundation
 public struct WatchedLoop: Sendable {
     /// The loop's name in reports.
     ///
-    /// Each loop of a monitor has a label of its own.
+    /// Each loop of a monitor has a label of its own. Of one that is longer than 1,024 bytes of UTF-8, the end is a hash.
     public let label: String
     let source: Source
+
+    init(label: String, source: Source) { (self.label, self.source) = (StallReport.bounded(label), source) }
 
     /// The loop itself.
     ///

@@ -1,3 +1,4 @@
+import StallReports
 import Synchronization
 
 /// The operations in progress that have a limit, for any thread, and when to search them.
@@ -9,6 +10,7 @@ final class OperationRegistry: Sendable {
     private static let slotsPerSection = 256
 
     struct Operation: Sendable {
+        /// Within the limit of a context's label.
         var name: String
         var context: StallContext?
         /// When it began, in monotonic nanoseconds.
@@ -60,7 +62,8 @@ final class OperationRegistry: Sendable {
     func begin(
         _ name: String, limit: UInt64, context: StallContext?, task: UInt64, at now: UInt64
     ) -> (slot: Int, isEarlier: Bool) {
-        state.withLock { state in
+        let name = name.prefix(utf8: StallReport.Context.maximumText)
+        return state.withLock { state in
             guard state.isOpen else { return (-1, false) }
             state.number &+= 1
             let new = state.slots.count < Self.maximumOperations ? state.slots.count : nil

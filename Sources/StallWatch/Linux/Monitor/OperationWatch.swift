@@ -175,8 +175,7 @@ extension StallRecord {
     /// The record of an operation that is over its limit, without what it waits for.
     init(_ operation: OperationRegistry.Operation, at now: UInt64) {
         let loop = Loop(
-            label: operation.name.prefix(utf8: StallReport.Context.maximumText), kind: .operation,
-            turn: operation.number, nesting: 0, thread: nil)
+            label: operation.name, kind: .operation, turn: operation.number, nesting: 0, thread: nil)
         self.init(
             .overdue, loop, threshold: operation.limit, age: max(now &- operation.began, operation.limit))
         self.operation = OverdueOperation(reason: "the monitor could not make what it reads tasks with")

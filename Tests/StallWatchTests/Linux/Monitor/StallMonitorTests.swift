@@ -196,6 +196,13 @@ nonisolated(unsafe) private var inherited: (monitor: StallMonitor, loop: LoopWat
 
     private func recorder() -> TurnRecorder { TurnRecorder(alarm: WatchdogAlarm()) }
 
+    @Test func `long labels are cut and stay different`() {
+        let labels = ["a", "b"].map { end in
+            WatchedLoop.probe(LoopProbe(label: String(repeating: "x", count: 100_000) + end)).label
+        }
+        #expect(labels.allSatisfy { $0.utf8.count <= StallReport.maximumNameBytes } && labels[0] != labels[1])
+    }
+
     @Test func recordersCanFollowOneAnother() throws {
         let recorders = [recorder(), recorder(), recorder()]
         for recorder in recorders {
