@@ -48,11 +48,13 @@ final class LiveEngine: MonitorEngine {
             return Array(loops.values)
         }
 
-        mutating func addEnded(_ entry: LoopEntry) {
+        /// Returns the labels that are still in use once those that the program has dropped are removed; `nil` before.
+        mutating func addEnded(_ entry: LoopEntry) -> Set<String>? {
             ended[entry.label] = EndedWatch(entry: entry)
-            guard ended.count > maximumEnded else { return }
+            guard ended.count > maximumEnded else { return nil }
             ended = ended.filter { $0.value.entry != nil }
             maximumEnded = max(2 * ended.count, Self.leastEnded)
+            return Set(loops.keys).union(ended.keys)
         }
     }
     let state = Mutex(State())
@@ -177,7 +179,7 @@ final class LiveEngine: MonitorEngine {
         let isWatched = state.withLock { state in
             guard state.loops[entry.label] === entry else { return false }
             state.loops[entry.label] = nil
-            state.addEnded(entry)
+            if let labels = state.addEnded(entry) { reporter.counts.keepLoops(labels) }
             if let identity = entry.identity { state.labels[identity] = nil }
             return true
         }

@@ -4,8 +4,10 @@ import StallReports
     import CoreMetrics
 
     final class MetricsSink: Sink {
-        /// The most pairs of metrics of stalls, which are kept: an operation may be named after its request.
+        /// The most pairs of metrics of stalls, and loops with metrics, which are kept: an operation may be named after
+        /// its request, and a loop after its job. What exceeds it has one label for all.
         static let maximumPairs = 1_000
+        private static let other = "other"
 
         private let factory: any MetricsFactory
         private let lateness: Timer
@@ -29,8 +31,10 @@ import StallReports
 
         func receive(_ delivery: Delivery) {
             for loop in delivery.interval {
-                let metrics = loops[loop.label] ?? LoopMetrics(loop: loop.label, factory)
-                loops[loop.label] = metrics
+                let hasRoom = loops[loop.label] != nil || loops.count < Self.maximumPairs
+                let label = hasRoom ? loop.label : Self.other
+                let metrics = loops[label] ?? LoopMetrics(loop: label, factory)
+                loops[label] = metrics
                 metrics.record(loop)
             }
             guard let report = delivery.report else { return }
@@ -44,7 +48,7 @@ import StallReports
             var cause = report.causeWord
             if !StallReport.causeWords.contains(cause) { cause = StallReport.CauseKind.unknown.rawValue }
             var labels = [report.kind.rawValue, report.loop.label, cause]
-            if stalls[labels] == nil, stalls.count >= Self.maximumPairs { labels[1] = "other" }
+            if stalls[labels] == nil, stalls.count >= Self.maximumPairs { labels[1] = Self.other }
             let dimensions = Array(zip(["kind", "loop", "cause"], labels))
             let metrics =
                 stalls[labels] ?? (

@@ -140,6 +140,11 @@ final class ReportCounts: Sendable {
         }
     }
 
+    /// Forgets the totals of all loops but those with these labels.
+    func keepLoops(_ labels: Set<String>) {
+        counts.withLock { counts in counts.byLoop = counts.byLoop.filter { labels.contains($0.key) } }
+    }
+
     func add(_ failure: StallWatchError) {
         add { statistics in
             statistics.failedWrites += 1

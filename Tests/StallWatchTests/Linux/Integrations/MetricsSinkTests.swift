@@ -67,6 +67,19 @@ import TestSupport
             #expect(counters.map(\.totalValue).max() == 20)
         }
 
+        @Test func `loops without end make no metrics without end`() {
+            let metrics = TestMetrics()
+            let sink = MetricsSink(metrics)
+            for number in 0..<MetricsSink.maximumPairs + 20 {
+                var loop = LoopStatistics(label: "import \(number)")
+                loop.turns = 1
+                sink.receive(.init([loop]))
+            }
+            let turns = metrics.counters.filter { $0.label == "stallwatch.eventloop.turns" }
+            #expect(turns.count == MetricsSink.maximumPairs + 1)
+            #expect(turns.map(\.totalValue).max() == 20)
+        }
+
         /// Whatever a report says, the number of labels has a limit.
         @Test func `each known cause has a label of its own, and any other is unknown`() throws {
             let metrics = TestMetrics()

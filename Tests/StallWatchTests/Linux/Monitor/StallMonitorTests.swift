@@ -111,6 +111,21 @@ nonisolated(unsafe) private var inherited: (monitor: StallMonitor, loop: LoopWat
         monitor.stop()
     }
 
+    @Test func `what was counted of loops that the program has dropped is forgotten`() throws {
+        let monitor = try makeMonitor()
+        let counts = try #require(monitor.engine as? LiveEngine).reporter.counts
+        let kept = try monitor.watch(.probe(LoopProbe(label: "kept")))
+        counts.add(stallOf: 3_000, on: "kept")
+        kept.stop()
+        for number in 0..<1_000 {
+            try monitor.watch(.probe(LoopProbe(label: "\(number)"))).stop()
+            counts.add(stallOf: 700, on: "\(number)")
+        }
+        #expect(counts.byLoop.count < 200)
+        #expect(kept.statistics.stalls == 1)
+        monitor.stop()
+    }
+
     @Test func `a proof causes a stall again until a fault repeats`() {
         func again(_ faults: [[String]]) -> [Bool] {
             [false, true].map { LiveEngine.triesAgain(after: faults, isShortOfCPU: $0) }
