@@ -15,12 +15,18 @@ final class PeerSearch: Sendable {
     static let period: UInt64 = 20
     /// The least time between two attempts to start a thread that the system refuses, in nanoseconds.
     private static let patience: UInt64 = 1_000_000_000
+    /// The time after which a search is left, in nanoseconds: a file system, or another process's lock, may never answer.
+    static let longestSearch: UInt64 = 10_000_000_000
+    /// The most searches at one time, all but one of which are left.
+    static let maximumSearches = 4
 
     private struct State {
         /// Since when the threads wait, in nanoseconds of CLOCK_BOOTTIME, and what has been found out.
         var waits: [PeerQuestion: (since: UInt64, answer: PeerAnswer?)] = [:]
-        /// When the next search may begin, in monotonic nanoseconds; `.max` during one.
+        /// When the next search may begin, in monotonic nanoseconds.
         var next: UInt64 = 0
+        /// The number of the last search, its questions until it has returned, and how many have not returned.
+        var (number, asked, running) = (0, [Question](), 0)
     }
     private let state = Mutex(State())
     private let answers: @Sendable ([Question]) -> [PeerAnswer]
@@ -55,23 +61,38 @@ final class PeerSearch: Sendable {
 
     /// Begins a search if there are questions and it is time; never waits.
     func begin(at now: UInt64 = monotonicNow()) {
-        let isDue = state.withLock { state in
-            guard now >= state.next, state.waits.values.contains(where: { $0.answer == nil }) else { return false }
-            state.next = .max
-            return true
+        let begun = state.withLock { state -> (number: Int, asked: [Question])? in
+            guard now >= state.next, state.running < Self.maximumSearches else { return nil }
+            // What the last search does not find out may keep the next one, too.
+            let left = PeerAnswer(reason: "the search did not return")
+            for asked in state.asked { state.waits[asked.question]?.answer = left }
+            let unanswered = state.waits.filter { $0.value.answer == nil }
+            state.asked = unanswered.map { (question: $0.key, since: $0.value.since) }
+            guard !state.asked.isEmpty else { return nil }
+            state.number += 1
+            state.running += 1
+            state.next = monotonicNow() &+ Self.longestSearch
+            return (state.number, state.asked)
         }
-        guard isDue, (try? WorkerThread(name: "stallwatch-peer") { self.search() }) == nil else { return }
-        state.withLock { $0.next = now &+ Self.patience }
+        guard let (number, asked) = begun,
+            (try? WorkerThread(name: "stallwatch-peer") { self.search(for: asked, number) }) == nil
+        else { return }
+        state.withLock { state in
+            state.asked = []
+            state.running -= 1
+            state.next = monotonicNow() &+ Self.patience
+        }
     }
 
-    private func search() {
+    private func search(for questions: [Question], _ number: Int) {
         let began = timeOnCPU()
-        let questions = state.withLock { state in
-            state.waits.filter { $0.value.answer == nil }.map { (question: $0.key, since: $0.value.since) }
-        }
         let found = answers(questions)
         state.withLock { state in
             for (asked, answer) in zip(questions, found) { state.waits[asked.question]?.answer = answer }
+            state.running -= 1
+            // Of a search that was left, another one has taken the place.
+            guard number == state.number else { return }
+            state.asked = []
             state.next = monotonicNow() &+ (timeOnCPU() &- began) &* Self.period
         }
     }

@@ -82,6 +82,27 @@ import Testing
         #expect(isAnswered(try question(2)))
     }
 
+    @Test func `a search that does not return is left, with its waits`() throws {
+        let gate = Semaphore()
+        let asked = Collected<[PeerQuestion]>()
+        let search = PeerSearch(answers: { questions in
+            asked.add(questions.map(\.question))
+            if asked.all.count == 1 { gate.wait() }
+            return questions.map { PeerAnswer(reason: "thread \($0.question.thread)") }
+        })
+        let (hanging, other) = (try question(1), try question(2))
+        search.ask(hanging, since: monotonicNow())
+        search.begin()
+        #expect(eventually { asked.all.count == 1 })
+        search.ask(other, since: monotonicNow())
+        search.begin(at: monotonicNow() + PeerSearch.longestSearch)
+        #expect(eventually { search.answer(to: other).reason == "thread 2" })
+        #expect(search.answer(to: hanging).reason == "the search did not return")
+        #expect(asked.all == [[hanging], [other]])
+        gate.post()
+        #expect(eventually { search.answer(to: hanging).reason == "thread 1" }, "an answer may come late")
+    }
+
     @Test func `what exceeds the limit is left out and says so`() throws {
         for thread in 1...Int32(PeerSearch.maximumQuestions + 1) {
             search.ask(try question(thread), since: monotonicNow())
