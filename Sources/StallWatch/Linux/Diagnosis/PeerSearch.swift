@@ -15,7 +15,7 @@ final class PeerSearch: Sendable {
     static let period: UInt64 = 20
     /// The least time between two attempts to start a thread that the system refuses, in nanoseconds.
     private static let patience: UInt64 = 1_000_000_000
-    /// The time after which a search is left, in nanoseconds: a file system, or another process's lock, may never answer.
+    /// The time after which a search is left, in nanoseconds: a file system may never answer.
     static let longestSearch: UInt64 = 10_000_000_000
     /// The most searches at one time, all but one of which are left.
     static let maximumSearches = 4

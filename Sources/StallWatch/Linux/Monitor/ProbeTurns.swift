@@ -1,3 +1,4 @@
+internal import CLinux
 import LinuxSupport
 import StallReports
 import Synchronization
@@ -10,6 +11,11 @@ struct ProbeTurns: ~Copyable, Sendable {
     private let recorder = Atomic<UInt>(0)
     /// Keeps alive every recorder that a call of the loop's thread may still use.
     private let kept = Mutex<[TurnRecorder]>([])
+    /// The calls that have begun and ended, which only the loop's thread counts.
+    private let entered = Atomic<UInt64>(0)
+    private let left = Atomic<UInt64>(0)
+    /// The most recorders without a call that are kept before it is found out whether a call uses one.
+    static let maximumKept = 8
 
     init(
         work: @escaping @Sendable () -> String? = { nil },
@@ -20,25 +26,36 @@ struct ProbeTurns: ~Copyable, Sendable {
     }
 
     func begin() {
-        guard let recorder = Self.recorder(recorder.load(ordering: .acquiring)) else { return }
-        recorder._withUnsafeGuaranteedRef { recorder in
+        call { recorder in
             recorder.rememberThread()
             recorder.beginTurn(at: monotonicNow())
         }
     }
 
-    func end() {
-        guard let recorder = Self.recorder(recorder.load(ordering: .acquiring)) else { return }
-        recorder._withUnsafeGuaranteedRef { $0.endTurn(at: monotonicNow()) }
-    }
+    func end() { call { $0.endTurn(at: monotonicNow()) } }
 
     /// Begins a turn of another thread that began earlier, at a time in monotonic nanoseconds.
     func begin(at time: UInt64, of thread: Int32) {
-        guard let recorder = Self.recorder(recorder.load(ordering: .acquiring)) else { return }
-        recorder._withUnsafeGuaranteedRef { recorder in
+        call { recorder in
             recorder.setThread(thread)
             recorder.beginTurn(at: time)
         }
+    }
+
+    /// Makes a call of the loop's thread to the recorder, if there is one.
+    private func call(_ body: (TurnRecorder) -> Void) {
+        entered.store(entered.load(ordering: .relaxed) &+ 1, ordering: .relaxed)
+        // Pairs with the barrier in `isUnused`: that sees this call, or the call sees the recorder of that time.
+        clinux_compiler_barrier()
+        if let recorder = Self.recorder(recorder.load(ordering: .acquiring)) { recorder._withUnsafeGuaranteedRef(body) }
+        left.store(left.load(ordering: .relaxed) &+ 1, ordering: .releasing)
+    }
+
+    /// Whether no call uses a recorder from before; `false` if the kernel cannot tell.
+    private var isUnused: Bool {
+        guard clinux_prepare_barrier_in_all_threads(), clinux_barrier_in_all_threads() else { return false }
+        let left = left.load(ordering: .acquiring)
+        return entered.load(ordering: .acquiring) == left
     }
 
     func attach(_ recorder: TurnRecorder) -> Bool {
@@ -46,6 +63,8 @@ struct ProbeTurns: ~Copyable, Sendable {
             guard exchange(0, for: Self.bits(recorder)) else { return false }
             // A recorder that has a thread was used by a later call of the loop's thread, which has left earlier ones.
             if let known = kept.lastIndex(where: { $0.lastThread != nil }) { kept.removeSubrange(..<known) }
+            // A loop that makes no call may be watched again and again.
+            if kept.count >= Self.maximumKept, isUnused { kept = [] }
             kept.append(recorder)
             return true
         }

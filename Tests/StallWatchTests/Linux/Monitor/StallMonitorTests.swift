@@ -263,6 +263,18 @@ nonisolated(unsafe) private var inherited: (monitor: StallMonitor, loop: LoopWat
         #expect(detached == nil)
     }
 
+    @Test func `recorders of a loop that makes no call are not kept for ever`() throws {
+        struct Watched { weak var recorder: TurnRecorder? }
+        var watched: [Watched] = []
+        for _ in 0..<10 * ProbeTurns.maximumKept {
+            let recorder = recorder()
+            watched.append(Watched(recorder: recorder))
+            try probe.attach(recorder)
+            probe.turns.detach(recorder)
+        }
+        #expect(watched.count { $0.recorder != nil } <= ProbeTurns.maximumKept)
+    }
+
     @Test func aProbeMayMoveToAnotherMonitor() throws {
         let monitors = try (0..<3).map { _ in try StallMonitor(.init(outputs: [])) }
         let first = try monitors[0].watch(.probe(probe))
