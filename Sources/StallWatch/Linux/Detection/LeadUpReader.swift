@@ -8,20 +8,27 @@ struct LeadUpReader {
     private let since: UInt64
 
     /// Reads the turns of all loops at `now`, before and since a turn that counts from `start`: at most 6 KiB each.
-    init(of loop: LoopMonitor, among loops: [LoopMonitor], start: UInt64, now: UInt64) {
+    ///
+    /// `isAmong`: Whether the loop is one of them, which would take a search. As many as there are may stall at once.
+    init(of loop: LoopMonitor, among loops: [LoopMonitor], isAmong: Bool, start: UInt64, now: UInt64) {
         let since = start - min(start, LeadUp.window)
         var own = LoopTurns(of: loop, since: since, now: now)
         own.turns.removeAll { $0.began >= start || $0.ended == nil }
-        let others = loops.filter { $0 !== loop }
+        let others = loops.prefix(Self.maximumOthers + 1).filter { $0 !== loop }
         (self.since, self.loops) = (since, Array(others.prefix(Self.maximumOthers)))
         leadUp = LeadUp(
             start: start, own: own, others: self.loops.map { LoopTurns(of: $0, since: since, now: now) },
-            omittedLoops: others.count - self.loops.count)
+            omittedLoops: loops.count - (isAmong ? 1 : 0) - self.loops.count)
+    }
+
+    init(of loop: LoopMonitor, _ context: WatchdogContext, start: UInt64) {
+        self.init(
+            of: loop, among: context.loops, isAmong: context.isWatched(loop), start: start, now: context.now())
     }
 
     /// Adds what the other loops did since the last reading; one that is no longer watched keeps its turns.
-    mutating func update(among watched: [LoopMonitor], now: UInt64) {
-        for (index, loop) in loops.enumerated() where watched.contains(where: { $0 === loop }) {
+    mutating func update(now: UInt64, isWatched: (LoopMonitor) -> Bool) {
+        for (index, loop) in loops.enumerated() where isWatched(loop) {
             leadUp.others[index].add(LoopTurns(of: loop, since: since, now: now))
         }
     }

@@ -47,7 +47,7 @@ extension LoopSupervisor {
         record.poolWorkers = (loop.source as? HeartbeatSource)?.workers
         open = OpenRecord(
             record: record,
-            leadUp: LeadUpReader(of: loop, among: context.loops, start: stall.start, now: context.now()),
+            leadUp: LeadUpReader(of: loop, context, start: stall.start),
             escalation: context.options.escalationMultiple.map { stall.start &+ UInt64($0) &* detector.threshold })
         victims = VictimLog()
         if log.wasStopped {
@@ -70,7 +70,7 @@ extension LoopSupervisor {
             record.missedReason =
                 "the turn had ended when the watchdog looked, \(late)"
                 + (omitted > 0 ? "; \(omitted) turns before it are counted with it" : "")
-            let leadUp = LeadUpReader(of: loop, among: context.loops, start: turn.start, now: context.now())
+            let leadUp = LeadUpReader(of: loop, context, start: turn.start)
             OpenRecord(record: record, leadUp: leadUp).submit([], context)
         }
     }
@@ -184,7 +184,7 @@ extension LoopSupervisor {
             record.cause = cause ?? record.cause
         }
         open?.record = record
-        open?.leadUp?.update(among: context.loops, now: context.now())
+        open?.leadUp?.update(now: context.now(), isWatched: context.isWatched)
         if mayBeFollowed, record.victims != nil, let open {
             followed = FollowedStall(open: open, samples: log.samples, end: end, threshold: detector.threshold)
         } else {

@@ -283,7 +283,7 @@ struct LoopSupervisor {
         open?.record.state = .abandoned
         open?.record.duration = max(time &- stall.start, duration)
         open?.record.victims = victims.victims(from: stall.start, until: time)
-        open?.leadUp?.update(among: context.loops, now: time)
+        open?.leadUp?.update(now: time, isWatched: context.isWatched)
         submit()
     }
 

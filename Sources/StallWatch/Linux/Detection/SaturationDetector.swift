@@ -197,7 +197,7 @@ struct LoadPeriod {
             for index in samples.indices { samples[index].count(from: start.time) }
             open = OpenRecord(
                 record: makeRecord(time),
-                leadUp: LeadUpReader(of: loop, among: context.loops, start: start.time, now: context.now()))
+                leadUp: LeadUpReader(of: loop, context, start: start.time))
             submit(activity(poll.load), turns: turns, context, at: time)
         case .end(let end):
             open?.record.state = .ended
@@ -235,7 +235,7 @@ struct LoadPeriod {
     ) {
         open?.record.activity = activity
         open?.record.turns = turns
-        open?.leadUp?.update(among: context.loops, now: time)
+        open?.leadUp?.update(now: time, isWatched: context.isWatched)
         open?.submit(samples, context)
     }
 

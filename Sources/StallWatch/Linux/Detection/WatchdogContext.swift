@@ -24,9 +24,16 @@ final class WatchdogContext {
     /// The longest wait for the names of waits before a dump of all threads, in nanoseconds.
     private static let patience: UInt64 = 100_000_000
     let threads: ProcessThreads
-    var loops: [LoopMonitor] = [] { didSet { changesOfLoops &+= 1 } }
+    var loops: [LoopMonitor] = [] {
+        didSet {
+            changesOfLoops &+= 1
+            watched = nil
+        }
+    }
     /// How often ``loops`` has changed.
     private(set) var changesOfLoops = 0
+    /// The identities of ``loops``; `nil` until one is asked about.
+    private var watched: Set<ObjectIdentifier>?
     var tasks: CapturedTasks?
 
     init(
@@ -47,6 +54,12 @@ final class WatchdogContext {
 
     /// How long before a capture an own thread may have ended that is still listed, in nanoseconds.
     private static let longestEnd: UInt64 = 1_000_000_000
+
+    func isWatched(_ loop: LoopMonitor) -> Bool {
+        let watched = watched ?? Set(loops.map { ObjectIdentifier($0) })
+        self.watched = watched
+        return watched.contains(ObjectIdentifier(loop))
+    }
 
     /// The monitors' own threads, which no report includes.
     var ownThreads: Set<Int32> { WorkerThread.ids.union([watchdog]) }

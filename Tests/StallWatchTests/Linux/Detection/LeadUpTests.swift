@@ -21,7 +21,9 @@ import Testing
     }
 
     private func reader(_ own: LoopMonitor, _ others: [LoopMonitor], at now: UInt64) -> LeadUpReader {
-        LeadUpReader(of: own, among: [own] + others, start: Self.start * Self.millisecond, now: now * Self.millisecond)
+        LeadUpReader(
+            of: own, among: [own] + others, isAmong: true, start: Self.start * Self.millisecond,
+            now: now * Self.millisecond)
     }
 
     @Test func theStalledLoopHasTheTurnsBeforeTheStall() throws {
@@ -54,7 +56,7 @@ import Testing
         #expect(first.last?.turns.map(\.durationMilliseconds) == [5, 200])
         #expect(first.last?.turns.last?.isOngoing == true)
         other.recorder.endTurn(at: (Self.start + 300) * Self.millisecond)
-        reader.update(among: [own, other], now: (Self.start + 400) * Self.millisecond)
+        reader.update(now: (Self.start + 400) * Self.millisecond) { _ in true }
         let last = StallReport.History(reader.leadUp, duration: 400 * Self.millisecond).loops.last
         #expect(last?.turns.map(\.durationMilliseconds) == [5, 250])
         #expect(last?.turns.last?.isOngoing == nil)
@@ -66,7 +68,7 @@ import Testing
         let other = loop("main", turns: [(Self.start - 10, Self.start - 5)])
         var reader = reader(own, [other], at: Self.start + 250)
         let before = reader.leadUp.others
-        reader.update(among: [own, other], now: (Self.start + 400) * Self.millisecond)
+        reader.update(now: (Self.start + 400) * Self.millisecond) { _ in true }
         #expect(reader.leadUp.others == before)
     }
 
@@ -78,7 +80,7 @@ import Testing
             other.recorder.beginTurn(at: (Self.start + 300 + number * 3) * Self.millisecond)
             other.recorder.endTurn(at: (Self.start + 302 + number * 3) * Self.millisecond)
         }
-        reader.update(among: [own, other], now: (Self.start + 2_000) * Self.millisecond)
+        reader.update(now: (Self.start + 2_000) * Self.millisecond) { _ in true }
         #expect(reader.leadUp.others.first?.turns.count == TurnHistory.capacity + 1)
         let shown = StallReport.History(reader.leadUp, duration: 2_000 * Self.millisecond).loops.last
         #expect(shown?.turns.count == StallReport.History.maximumOtherTurns)
@@ -89,7 +91,7 @@ import Testing
         let own = loop("main", turns: [(Self.start, nil)])
         let other = loop("db", turns: [(Self.start - 10, Self.start - 5)])
         var reader = reader(own, [other], at: Self.start + 250)
-        reader.update(among: [own], now: (Self.start + 400) * Self.millisecond)
+        reader.update(now: (Self.start + 400) * Self.millisecond) { $0 === own }
         #expect(reader.leadUp.others.map(\.turns.count) == [1])
     }
 
@@ -99,6 +101,25 @@ import Testing
         let leadUp = reader(own, others, at: Self.start + 250).leadUp
         #expect(leadUp.others.count == LeadUpReader.maximumOthers)
         #expect(StallReport.History(leadUp, duration: 1).omittedLoops == 4)
+    }
+
+    /// All of them may stall at once.
+    @Test func `of many loops only those that are shown are looked at`() {
+        let loops = (0..<20).map { loop("loop-\($0)", turns: []) }
+        let context = WatchedWorld(at: Self.start * Self.millisecond).context(StubCapturer())
+        context.loops = loops
+        for own in [loops[0], loops[19]] {
+            var reader = LeadUpReader(of: own, context, start: Self.start * Self.millisecond)
+            #expect(reader.leadUp.others.count == LeadUpReader.maximumOthers && reader.leadUp.omittedLoops == 3)
+            var asked = 0
+            reader.update(now: Self.start * Self.millisecond) { loop in
+                asked += 1
+                return context.isWatched(loop)
+            }
+            #expect(asked == LeadUpReader.maximumOthers)
+        }
+        context.loops.removeFirst()
+        #expect(!context.isWatched(loops[0]) && context.isWatched(loops[19]))
     }
 }
 
