@@ -56,20 +56,37 @@ final class MonitorLock: Sendable {
         case unknown
     }
 
-    /// Returns whether a monitor of another process uses the directory, by the names in it.
-    static func state(of process: ProcessIdentity, in directory: FixedDirectory, among names: [String]) -> State {
-        let (beginning, end) = (".\(fileName).", ".\(process)\(ReportDirectory.temporarySuffix)")
-        var state = State.unknown
-        for name in names where name.hasPrefix(beginning) && name.hasSuffix(end) {
-            let descriptor = directory.open(name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK)
-            guard descriptor >= 0 else { continue }
-            let file = KeptDescriptor(descriptor)
-            defer { file.close() }
-            guard let lock = Self.lock(descriptor, F_GETLK) else { continue }
-            if lock.l_type != Int16(F_UNLCK) { return .held }
-            state = .free
+    /// The names of the locks in a directory by their processes, of which there may be as many as reports.
+    struct Names {
+        private var byProcess: [ProcessIdentity: [String]] = [:]
+        /// By the identity without the host's name, which a redaction may have removed from a report.
+        private var processes: [ProcessIdentity: ProcessIdentity] = [:]
+
+        init(among names: [String]) {
+            for name in names where name.hasPrefix(".\(MonitorLock.fileName).") {
+                guard let process = ReportDirectory.writer(of: name) else { continue }
+                byProcess[process, default: []].append(name)
+                if processes[process.withoutHost] == nil { processes[process.withoutHost] = process }
+            }
         }
-        return state
+
+        /// Returns the process with this identity, with any host's name, that has a lock.
+        func process(like process: ProcessIdentity) -> ProcessIdentity? { processes[process.withoutHost] }
+
+        /// Returns whether a monitor of another process uses the directory.
+        func state(of process: ProcessIdentity, in directory: FixedDirectory) -> State {
+            var state = State.unknown
+            for name in byProcess[process] ?? [] {
+                let descriptor = directory.open(name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK)
+                guard descriptor >= 0 else { continue }
+                let file = KeptDescriptor(descriptor)
+                defer { file.close() }
+                guard let lock = MonitorLock.lock(descriptor, F_GETLK) else { continue }
+                if lock.l_type != Int16(F_UNLCK) { return .held }
+                state = .free
+            }
+            return state
+        }
     }
 
     /// The time without a sign of a process after which it counts as gone where nothing else can tell, in nanoseconds.
@@ -90,5 +107,11 @@ final class MonitorLock: Sendable {
         // The machine has been started again.
         if areKnown, process.bootID != own.bootID, process.host == own.host { return true }
         return silence >= longestSilence
+    }
+}
+
+extension ProcessIdentity {
+    var withoutHost: ProcessIdentity {
+        ProcessIdentity(pid: pid, startTicks: startTicks, pidNamespace: pidNamespace, bootID: bootID, host: "")
     }
 }

@@ -130,18 +130,19 @@ extension ReportDirectory {
     func recover() -> [StallReport] {
         withStartLock {
             let names = names(in: directory)
+            let locks = MonitorLock.Names(among: names)
             // Their locks tell which processes are gone, so those files are removed last.
-            let leftovers = names.filter { isLeftover($0, among: names) || isEmptyReport($0) }
+            let leftovers = Set(names.filter { isLeftover($0, locks) || isEmptyReport($0) })
             defer { for name in leftovers { try? AtomicFile.remove(name, in: directory) } }
             for name in names where name.hasSuffix(StallReport.newestSuffix) {
                 guard let bytes = AtomicFile.read(name, in: directory, limit: StallReport.maximumBytes),
-                    let report = try? StallReport(jsonData: bytes), isGone(report, name, among: names)
+                    let report = try? StallReport(jsonData: bytes), isGone(report, name, locks)
                 else { continue }
                 settle(name)
             }
             let reports = names.filter { StallReport.isFileName($0) && !leftovers.contains($0) }
             return reports.sorted().compactMap { name in
-                guard var report = openReport(name), isGone(report, name, among: names) else { return nil }
+                guard var report = openReport(name), isGone(report, name, locks) else { return nil }
                 report.state = .abandoned
                 // A report that cannot be written now is recovered at the next start.
                 guard (try? write(report)) != nil else { return nil }
@@ -153,6 +154,7 @@ extension ReportDirectory {
     /// Removes the oldest reports that are not ongoing until the directory is within its quota; returns their number.
     func enforce(_ quota: ReportQuota) -> Int {
         let names = names(in: directory)
+        let locks = MonitorLock.Names(among: names)
         let files: [(name: String, size: Int)] = names.filter(StallReport.isFileName).sorted().compactMap { name in
             guard let status = FileStatus(path: name, in: directory), status.isRegular else { return nil }
             return (name, status.size)
@@ -160,7 +162,7 @@ extension ReportDirectory {
         var bytes = files.reduce(0) { $0 + $1.size }
         var count = files.count
         for oldest in files where count > quota.reports || bytes > quota.bytes {
-            if let report = openReport(oldest.name), !isGone(report, oldest.name, among: names) { continue }
+            if let report = openReport(oldest.name), !isGone(report, oldest.name, locks) { continue }
             guard (try? AtomicFile.remove(oldest.name, in: directory)) != nil else { continue }
             count -= 1
             bytes -= oldest.size
@@ -181,43 +183,37 @@ extension ReportDirectory {
     }
 
     /// Returns whether no monitor updates an ongoing report anymore.
-    private func isGone(_ report: StallReport, _ name: String, among names: [String]) -> Bool {
-        let process = process(of: report, among: names)
+    private func isGone(_ report: StallReport, _ name: String, _ locks: MonitorLock.Names) -> Bool {
+        let process = process(of: report, locks)
         // This process may have replaced its own program with execve(2), which keeps both pid and start time.
-        return process == owner ? !OpenReports.contains(report.id) : isGone(process, name, among: names)
+        return process == owner ? !OpenReports.contains(report.id) : isGone(process, name, locks)
     }
 
     /// Returns the process of a report, with the host's name that its lock has: a redaction may have removed it.
-    private func process(of report: StallReport, among names: [String]) -> ProcessIdentity? {
+    private func process(of report: StallReport, _ locks: MonitorLock.Names) -> ProcessIdentity? {
         guard let named = ProcessIdentity(report.process) else { return nil }
-        func isSame(_ other: ProcessIdentity) -> Bool {
-            other.pid == named.pid && other.startTicks == named.startTicks
-                && other.pidNamespace == named.pidNamespace && other.bootID == named.bootID
-        }
-        if isSame(owner) { return owner }
-        let locks = names.filter { $0.hasPrefix(".\(MonitorLock.fileName).") }
-        return locks.compactMap(Self.writer(of:)).first(where: isSame) ?? named
+        return named.withoutHost == owner.withoutHost ? owner : locks.process(like: named) ?? named
     }
 
     /// Returns the process that a temporary file's name identifies.
-    private static func writer(of name: String) -> ProcessIdentity? {
+    static func writer(of name: String) -> ProcessIdentity? {
         let stem = name.dropLast(temporarySuffix.count)
         guard name.hasSuffix(temporarySuffix), let mark = stem.lastIndex(of: ".") else { return nil }
         return ProcessIdentity(String(stem[mark...].dropFirst()))
     }
 
-    private func isGone(_ process: ProcessIdentity?, _ name: String, among names: [String]) -> Bool {
+    private func isGone(_ process: ProcessIdentity?, _ name: String, _ locks: MonitorLock.Names) -> Bool {
         let changedAt = FileStatus(path: name, in: directory).map { UInt64(max($0.changedAt, 0)) } ?? .max
         let now = wallClockNow()
         return MonitorLock.isGone(
             process, seenFrom: owner, isAlive: process?.isAlive,
-            lock: process.map { MonitorLock.state(of: $0, in: directory, among: names) } ?? .unknown,
+            lock: process.map { locks.state(of: $0, in: directory) } ?? .unknown,
             silence: now - min(changedAt, now))
     }
 
-    private func isLeftover(_ name: String, among names: [String]) -> Bool {
+    private func isLeftover(_ name: String, _ locks: MonitorLock.Names) -> Bool {
         guard name.hasPrefix(".stall-"), let process = Self.writer(of: name) else { return false }
-        return process != owner && isGone(process, name, among: names)
+        return process != owner && isGone(process, name, locks)
     }
 
     /// Returns whether a file is an empty report: a power failure can leave the name without the contents.

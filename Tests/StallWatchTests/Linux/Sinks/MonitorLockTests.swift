@@ -64,7 +64,7 @@ import Testing
     // MARK: The lock
 
     private func state() -> MonitorLock.State {
-        MonitorLock.state(of: other, in: directory, among: scratch.names)
+        MonitorLock.Names(among: scratch.names).state(of: other, in: directory)
     }
 
     /// Starts a process that holds the lock of `other`, and forks a child that lives on after its end.
@@ -125,6 +125,20 @@ import Testing
     @Test func `a directory that takes no files has no locks`() {
         let lock = MonitorLock(in: FixedDirectory("/proc/self/fdinfo"), of: other)
         lock.hold()
-        #expect(MonitorLock.state(of: other, in: FixedDirectory("/proc/self/fdinfo"), among: ["0"]) == .unknown)
+        let name = ReportDirectory.temporaryName(for: MonitorLock.fileName, of: other)
+        let names = MonitorLock.Names(among: [name, "0"])
+        #expect(names.state(of: other, in: FixedDirectory("/proc/self/fdinfo")) == .unknown)
+    }
+
+    /// One of many reports must not look through the names of all.
+    @Test func `a process has its locks, with the name of its host`() {
+        let host = ProcessIdentity(
+            pid: 1, startTicks: 7, pidNamespace: "pid:[4026532222]", bootID: Self.boots.own, host: "web-3")
+        let names = MonitorLock.Names(among: [
+            ReportDirectory.temporaryName(for: MonitorLock.fileName, of: host), ".stall-monitor.x.tmp", "stall-x.json",
+        ])
+        #expect(names.process(like: host.withoutHost) == host)
+        #expect(names.process(like: other) == nil, "of another boot")
+        #expect(MonitorLock.Names(among: []).process(like: host) == nil)
     }
 }
