@@ -29,9 +29,14 @@ static bool read_header(uint64_t address, ElfW(Ehdr) * header) {
 // A file's offset 0 need not be at the base (-Ttext-segment), and its program headers need not be behind the header
 // (patchelf): what is mapped says where both are. In each place of a file that is mapped twice the headers are the same.
 static bool read_mapped_segments(cunwind_linked_image *image, cunwind_mappings *mappings) {
-  cunwind_mappings_read(mappings);
-  const cunwind_mapping *own = cunwind_mapping_at(mappings, image->dynamic), *end = mappings->list + mappings->count;
+  const cunwind_mapping *own = cunwind_mapping_at(mappings, image->dynamic);
+  if (!own) {
+    // It was loaded a moment ago.
+    cunwind_mappings_read(mappings);
+    own = cunwind_mapping_at(mappings, image->dynamic);
+  }
   if (!own || own->file == 0) return false;
+  const cunwind_mapping *end = mappings->list + mappings->count;
   for (const cunwind_mapping *first = mappings->list; first < end; first++) {
     ElfW(Ehdr) header;
     if (first->file != own->file || first->offset != 0 || !read_header(first->low, &header)) continue;

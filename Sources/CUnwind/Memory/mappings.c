@@ -94,25 +94,24 @@ void cunwind_mappings_read(cunwind_mappings *mappings) {
 }
 
 typedef struct path_search {
-  uint64_t address;
-  size_t length;
+  cunwind_path_use *use;
+  void *context;
 } path_search;
 
-static bool find_path(const maps_line *line, void *context) {
-  path_search *search = context;
-  if (line->number[HIGH] <= search->address) return true;
-  if (line->number[LOW] <= search->address && line->path[0] == '/') search->length = line->length;
-  return false;
+static bool use_path(const maps_line *line, void *context) {
+  static const char suffix[] = " (deleted)";
+  const path_search *search = context;
+  const size_t length = line->length, end = sizeof suffix - 1;
+  bool is_deleted = length > end && memcmp(line->path + length - end, suffix, end) == 0;
+  if (length == 0 || length == line->room || line->path[0] != '/' || is_deleted) return true;
+  cunwind_mapping mapping = mapping_of(line);
+  return search->use(&mapping, line->path, length, search->context);
 }
 
-size_t cunwind_mapped_path(uint64_t address, char *path, size_t room) {
-  path_search search = {.address = address};
-  path[0] = 0;
-  read_lines(path, room, find_path, &search);
-  static const char suffix[] = " (deleted)";
-  const size_t end = sizeof suffix - 1;
-  if (search.length >= room) return 0;
-  return search.length > end && memcmp(path + search.length - end, suffix, end) == 0 ? 0 : search.length;
+void cunwind_mapped_paths(cunwind_mappings *mappings, char *path, size_t room, cunwind_path_use *use, void *context) {
+  path_search search = {.use = use, .context = context};
+  mappings->reads++;
+  read_lines(path, room, use_path, &search);
 }
 
 static const cunwind_mapping *search(const cunwind_mappings *mappings, uint64_t address) {

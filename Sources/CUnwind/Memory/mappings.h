@@ -25,7 +25,7 @@ typedef struct cunwind_mappings {
   cunwind_mapping *list;
   size_t count;
   uint64_t read_at;  ///< In monotonic nanoseconds; 0: never.
-  uint64_t reads;    ///< How often they were read.
+  uint64_t reads;    ///< How often they, or the paths of their files, were read.
 } cunwind_mappings;
 
 #pragma GCC visibility push(hidden)
@@ -40,8 +40,12 @@ void cunwind_mappings_read(cunwind_mappings *mappings);
 /// Returns the mapping that contains `address`, read anew if need be; NULL: there is none. Async-signal-safe: yes.
 const cunwind_mapping *cunwind_mapping_at(cunwind_mappings *mappings, uint64_t address);
 
-/// Copies the path of the file that is mapped at `address`, as the kernel writes it, without a zero at its end; `room` is
-/// not 0. Returns its length; 0: no file is mapped there, it is deleted, or its path does not fit. Async-signal-safe: yes.
-size_t cunwind_mapped_path(uint64_t address, char *path, size_t room);
+/// Gets a mapping of a file and the file's path, without a zero at its end. False: no others are wanted.
+typedef bool cunwind_path_use(const cunwind_mapping *mapping, const char *path, size_t length, void *context);
+
+/// Reads the mappings and hands those of files to `use`, ascending by address, with their paths as the kernel writes
+/// them; not those of deleted files, and not a path that does not fit into the `room` bytes at `path`. Async-signal-safe:
+/// yes, if `use` is.
+void cunwind_mapped_paths(cunwind_mappings *mappings, char *path, size_t room, cunwind_path_use *use, void *context);
 
 #pragma GCC visibility pop

@@ -213,15 +213,6 @@ static const char *keep_path(cunwind_modules *modules, const cunwind_linked_imag
     size_t readable = cunwind_guarded_read(image->name, kept, room);
     length = strnlen(kept, readable);
     if (length == readable) return "";  // The path has no end.
-    // Relative, as of a library that was found by LD_LIBRARY_PATH=. before the program changed its directory.
-    if (kept[0] != '/' && memchr(kept, '/', length) && length + 1 < room) {
-      char *whole = kept + length + 1;
-      size_t found = cunwind_mapped_path(image->dynamic, whole, room - length - 1);
-      if (found > 0) {
-        memmove(kept, whole, found);
-        kept[length = found] = 0;
-      }
-    }
   }
   modules->path_bytes += length + 1;
   return kept;
@@ -241,6 +232,8 @@ static void add_image(const cunwind_linked_image *image, cunwind_modules *module
   if (note) add_piece(&modules->record, note, BUILD_ID_NOTE_BYTES);
   else if (module->fixed_high) add_piece(&modules->record, module->fixed_low, bytes_of_page(module->fixed_low));
   module->image.path = keep_path(modules, image);
+  // Relative, as of a library that was found by LD_LIBRARY_PATH=. before the program changed its directory.
+  if (module->image.path[0] != '/' && strchr(module->image.path, '/')) module->path_at = image->dynamic;
   modules->count++;
 }
 
@@ -312,9 +305,43 @@ static void sort_by_address(cunwind_module *list, size_t count) {
   }
 }
 
+typedef struct path_search {
+  cunwind_modules *modules;
+  size_t next;
+} path_search;
+
+// The images are sorted, and so are the mappings.
+static bool take_path(const cunwind_mapping *mapping, const char *path, size_t length, void *context) {
+  path_search *search = context;
+  cunwind_modules *modules = search->modules;
+  for (; search->next < modules->count; search->next++) {
+    cunwind_module *module = &modules->list[search->next];
+    if (module->path_at < mapping->low) continue;
+    if (module->path_at >= mapping->high) return true;
+    if (CUNWIND_MAX_PATH_BYTES - modules->path_bytes <= length) return false;
+    char *kept = modules->paths + modules->path_bytes;
+    memcpy(kept, path, length);
+    kept[length] = 0;
+    modules->path_bytes += length + 1;
+    module->image.path = kept;
+  }
+  return false;
+}
+
+// Takes the paths of images whose path is relative from their mappings: of all in one reading, as there may be many.
+static void find_paths(cunwind_modules *modules) {
+  path_search search = {.modules = modules};
+  while (search.next < modules->count && modules->list[search.next].path_at == 0) search.next++;
+  if (search.next == modules->count) return;
+  char path[PATH_MAX];
+  cunwind_mapped_paths(&modules->mappings, path, sizeof path, take_path, &search);
+}
+
 bool cunwind_modules_refresh(cunwind_modules *modules) {
   if (is_unchanged(&modules->record)) return false;
   bool is_whole = false;
+  // Read anew for the first image that needs them.
+  modules->mappings.read_at = 0;
   for (int walk = 0; !is_whole && walk < MAX_WALKS; walk++) {
     clear_record(&modules->record);
     modules->count = modules->path_bytes = 0;
@@ -325,6 +352,7 @@ bool cunwind_modules_refresh(cunwind_modules *modules) {
   modules->generation++;
   sort_by_address(modules->list, modules->count);
   remove_doubles(modules);
+  find_paths(modules);
   return true;
 }
 

@@ -32,6 +32,7 @@ typedef struct cunwind_module {
   uint64_t table;                  ///< The binary search table of .eh_frame_hdr; 0 if there is no usable one.
   uint64_t table_base;             ///< The .eh_frame_hdr, to which the table's offsets are relative.
   uint64_t table_count;
+  uint64_t path_at;  ///< A place where the file is mapped, if the linker knows only a relative path; or 0.
 } cunwind_module;
 
 /// The most program headers that are read. Linkers write 8 to 14.

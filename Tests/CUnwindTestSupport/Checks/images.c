@@ -2,11 +2,14 @@
 
 #define _GNU_SOURCE
 #include <dlfcn.h>
+#include <limits.h>
 #include <link.h>
 #include <pthread.h>
 #include <signal.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "Engine/engine.h"
 #include "Support/bounded.h"
 #include "Support/checks.h"
 
@@ -107,6 +110,48 @@ void cunwind_check_namespaces(int unused) {
   (void)unused, (void)list_namespaces;
 #endif
 }
+
+// Libraries that were found by a relative path before the program changed its directory, in its child.
+static void list_relative_paths(int unused) {
+  (void)unused;
+  static const char *const paths[] = {"./libBrokenLocale.so.1", "./libthread_db.so.1", "./libanl.so.1"};
+  const size_t count = sizeof paths / sizeof *paths;
+  struct link_map *map = NULL;
+  void *found = dlopen("libBrokenLocale.so.1", RTLD_NOW);
+  if (!EXPECT(found && dlinfo(found, RTLD_DI_LINKMAP, &map) == 0)) return;
+  char directory[PATH_MAX] = "";
+  strncpy(directory, map->l_name, sizeof directory - 1);
+  char *end = strrchr(directory, '/');
+  dlclose(found);
+  if (!EXPECT(end)) return;
+  *end = 0;
+  cunwind_engine *engine = cunwind_test_engine(SIGURG);
+  if (!EXPECT(engine && chdir(directory) == 0)) return;
+  unsigned relative = 0, whole = 0;
+  uint64_t places[sizeof paths / sizeof *paths] = {0};
+  for (size_t index = 0; index < count; index++) {
+    void *library = dlopen(paths[index], RTLD_NOW);
+    if (!library || dlinfo(library, RTLD_DI_LINKMAP, &map) < 0 || map->l_name[0] == '/') continue;
+    places[index] = map->l_addr;
+    relative++;
+  }
+  EXPECT(chdir("/") == 0);
+  uint64_t reads = engine->modules.mappings.reads;
+  cunwind_engine_refresh_images(engine);
+  reads = engine->modules.mappings.reads - reads;
+  cunwind_image image;
+  for (size_t index = 0; cunwind_engine_image(engine, index, &image); index++) {
+    for (size_t place = 0; place < count; place++) {
+      whole += places[place] != 0 && image.base == places[place] && image.path[0] == '/';
+    }
+  }
+  cunwind_test_say("%u of %u paths, %llu reads", whole, relative, COUNT(reads));
+  // The paths, and the mappings themselves if an image's headers are at an unusual place.
+  EXPECT(relative == count && whole == relative && reads <= 2);
+  cunwind_engine_destroy(engine);
+}
+
+void cunwind_check_relative_paths(int unused) { cunwind_test_expect_in_child(list_relative_paths, unused); }
 
 static void *refresh(void *engine) {
   cunwind_engine_refresh_images(engine);

@@ -78,6 +78,7 @@ static const struct {
     ROW(CUNWIND_TEST_IMAGES, "every linked image is listed", listed_images, 0),
     ROW(CUNWIND_TEST_IMAGES, "a library is listed from dlopen to dlclose", loaded_image, 0),
     ROW(CUNWIND_TEST_IMAGES, "a library in a namespace of its own is listed", namespaces, 0),
+    ROW(CUNWIND_TEST_IMAGES, "relative paths of libraries are read at once", relative_paths, 0),
     ROW(CUNWIND_TEST_IMAGES, "a thread that holds the linker's lock delays nothing", held_linker_lock, 0),
     ROW(CUNWIND_TEST_IMAGES, "an image with a truncated file is left out", cut_image, 0),
     ROW(CUNWIND_TEST_DAMAGE, "a million damaged stacks are unwound", damaged_stacks, 0),

@@ -107,6 +107,7 @@ void cunwind_check_refused_short_slice(int error);
 void cunwind_check_listed_images(int unused);
 void cunwind_check_loaded_image(int unused);
 void cunwind_check_namespaces(int unused);
+void cunwind_check_relative_paths(int unused);
 void cunwind_check_held_linker_lock(int unused);
 void cunwind_check_cut_image(int unused);
 void cunwind_check_damaged_stacks(int unused);
