@@ -65,7 +65,8 @@ extension ReportOutput {
             return SinkDescription(name: "stallwatch-app", events: [.ended, .recovered]) { ClosureSink(body: body) }
         case .log(let logger):
             return SinkDescription(
-                name: "stallwatch-log", events: [.began, .updated, .ended, .recovered, .escalated, .notice]
+                name: "stallwatch-log",
+                events: [.began, .updated, .ended, .suppressed, .recovered, .escalated, .notice]
             ) {
                 LogSink(logger, directory: monitorDirectory)
             }

@@ -16,6 +16,13 @@ struct ReportNamer {
     private(set) var storesReached: [SinkWorker.Barrier] = []
 
     mutating func report(_ draft: ReportDraft) {
+        // Not before this one, which may be of a stall whose end was lost meanwhile.
+        defer {
+            for id in self.outlet.unnamedEnds.takeLost() {
+                open.remove(id)
+                escalated.remove(id)
+            }
+        }
         let (record, outlet, sinks) = (draft.record, outlet, outlet.sinks)
         let named = names.report(of: draft, unless: { outlet.limit.isOver }) { unfinished in
             guard record.state == .ongoing else { return }
@@ -31,9 +38,12 @@ struct ReportNamer {
 
         guard record.state != .ongoing else {
             report = outlet.prepared(report)
-            outlet.settings.storeState?(report)
             let delivery = Delivery(isNew ? .began : .updated, report)
-            if outlet.unnamedEnds.unlessKnown(record.id, { sinks.submit(delivery) }) { open.insert(record.id) }
+            let goesOn = outlet.unnamedEnds.unlessKnown(record.id) { [report] in
+                outlet.settings.storeState?(report)
+                sinks.submit(delivery)
+            }
+            if goesOn { open.insert(record.id) }
             if record.isEscalated, escalated.insert(record.id).inserted { outlet.escalate(report) }
             return
         }
@@ -160,6 +170,8 @@ final class UnnamedEnds: Sendable {
         var waiting: [(due: UInt64, report: StallReport)] = []
         /// The ids of these, and of those that were delivered.
         var known: Set<String> = []
+        /// Those of them whose reports with names were lost.
+        var lost: [String] = []
     }
     private let state = Mutex(State())
 
@@ -180,6 +192,21 @@ final class UnnamedEnds: Sendable {
         }
     }
 
+    /// Forgets a stall, whose report with names is lost, at the next ``takeLost()``: it may be being named.
+    func lose(_ id: String) {
+        state.withLock { state in
+            guard state.known.contains(id) else { return }
+            state.lost.append(id)
+        }
+    }
+
+    func takeLost() -> [String] {
+        state.withLock { state in
+            state.known.subtract(state.lost)
+            return exchange(&state.lost, with: [])
+        }
+    }
+
     /// Delivers a report of an ongoing stall, unless it has ended meanwhile: its file would say again that it goes on.
     @discardableResult
     func unlessKnown(_ id: String, _ deliver: () -> Void) -> Bool {
@@ -197,6 +224,7 @@ final class UnnamedEnds: Sendable {
             state.withLock { state in
                 guard state.waiting.first?.report.id == next.report.id else { return }
                 state.waiting.removeFirst()
+                outlet.settings.storeState?(prepared)
                 outlet.sinks.submit(.init(.updated, prepared))
             }
         }

@@ -3,6 +3,7 @@ import Glibc
 import LinuxSupport
 import StallReports
 import StallSymbols
+import Synchronization
 
 /// Turns the watchdog's records into reports and delivers them to the sinks, in two stages.
 ///
@@ -35,6 +36,8 @@ final class Reporter: Sendable {
     let limit = StopLimit()
     private let arrivals = Mailbox<ReportDraft>()
     private let drafts = Mailbox<ReportDraft>()
+    /// The ids of ongoing stalls that the first stage has met: each needs an end.
+    private let seen = Mutex<Set<String>>([])
     private let naming = Worker(name: "stallwatch-send")
 
     var counts: ReportCounts { outlet.counts }
@@ -61,22 +64,32 @@ final class Reporter: Sendable {
     /// Queues the newest state of a stall, of one with a receiver only the end; never waits.
     func submit(_ record: StallRecord) {
         guard record.receiver == nil || record.state != .ongoing else { return }
-        queue(ReportDraft(record: record), in: arrivals)
+        queue(ReportDraft(record: record), in: arrivals) { queued in
+            // So there are at most as many ends over the limit as stalls went on at one time.
+            queued.firstIndex { draft in
+                draft.record.state != .ongoing && seen.withLock { !$0.contains(draft.record.id) }
+            } ?? queued.firstIndex { $0.record.state == .ongoing }
+        }
         guard record.state != .ongoing, record.receiver == nil else { return }
         // Counted here, so that a report lost later is still counted. The names of operations may be many.
         counts.add(
             stallOf: record.duration, on: record.kind == .overdue ? nil : record.loop.label, missed: record.missed)
     }
 
-    /// The maximum number of queued stalls; the oldest finished one over it is dropped, or else the oldest.
+    /// The maximum number of queued stalls, over which one is dropped.
     static let capacity = 256
 
-    /// Queues the newest state of a stall in place of an older one, and counts a dropped one.
-    private func queue(_ draft: ReportDraft, in mailbox: Mailbox<ReportDraft>) {
+    /// Queues the newest state of a stall in place of an older one; counts and returns a final one that is lost for it.
+    @discardableResult
+    private func queue(
+        _ draft: ReportDraft, in mailbox: Mailbox<ReportDraft>, dropping victim: ([ReportDraft]) -> Int?
+    ) -> StallRecord? {
         let lost = mailbox.put(
-            draft, limit: Self.capacity, replacing: { $0.record.id == draft.record.id },
-            dropping: { $0.firstIndex { $0.record.state != .ongoing } ?? 0 })
-        if lost != nil { counts.add { $0.reportsLost += 1 } }
+            draft, limit: Self.capacity, replacing: { $0.record.id == draft.record.id }, dropping: victim)
+        // Of an ongoing stall, another state follows.
+        guard let record = lost?.record, record.state != .ongoing else { return nil }
+        counts.add { $0.reportsLost += 1 }
+        return record
     }
 
     var hasLog: Bool { outlet.sinks.receive(.notice) }
@@ -134,7 +147,6 @@ final class Reporter: Sendable {
     /// sinks, for a bounded time.
     func run() {
         var isNaming = false
-        var seen: Set<String> = []
         // Created for the first stall, like the second stage: a program that never stalls needs neither.
         lazy var builder = outlet.settings.builder()
         while true {
@@ -143,16 +155,23 @@ final class Reporter: Sendable {
                 if arrivals.isDrained { break }
                 continue
             }
+            let (id, isOngoing) = (draft.record.id, draft.record.state == .ongoing)
+            // Before anything that may take long, in which the end of a stall that was not seen may be lost.
+            let isSeen = seen.withLock { seen in isOngoing ? !seen.insert(id).inserted : seen.remove(id) != nil }
             let unnamed = builder.draft(of: draft.record)
             draft.report = unnamed
-            if draft.record.state != .ongoing {
-                if seen.remove(draft.record.id) != nil { outlet.unnamedEnds.add(unnamed) }
-            } else if seen.insert(draft.record.id).inserted {
+            if !isOngoing {
+                if isSeen { outlet.unnamedEnds.add(unnamed) }
+            } else if !isSeen {
                 let report = outlet.prepared(unnamed)
                 outlet.settings.storeState?(report)
                 outlet.sinks.submit(.init(.updated, report))
             }
-            queue(draft, in: drafts)
+            // What goes on has its file by now, and another state follows.
+            let lost = queue(draft, in: drafts) { queued in
+                queued.firstIndex { $0.record.state == .ongoing } ?? 0
+            }
+            if let lost { outlet.unnamedEnds.lose(lost.id) }
             if !isNaming { isNaming = (try? naming.start { [self] in nameReports() }) != nil }
         }
         drafts.close()

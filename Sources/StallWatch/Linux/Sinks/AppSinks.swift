@@ -60,6 +60,8 @@ final class LogSink: Sink {
         case .ended:
             deadlocks.remove(report.id)
             log(report)
+        case .suppressed:
+            deadlocks.remove(report.id)
         case .escalated:
             log(report, "overdue: ")
         case .recovered:

@@ -37,11 +37,14 @@ final class DirectorySink: Sink {
         switch delivery.event {
         case .began, .updated:
             // A stall that ended before its first report is written only once the policy has decided to report it.
-            if report.state == .ongoing || open.contains(report.id) { try write(report) }
-        case .ended:
+            guard report.state == .ongoing || open.contains(report.id) else { return }
             try write(report)
+            // The final report may be lost.
+            if report.state != .ongoing { close(report) }
+        case .ended:
+            if delivery.isCut { try directory.end(report) } else { try write(report) }
             close(report)
-            replaceNewest(of: report)
+            if !delivery.isCut { replaceNewest(of: report) }
         case .suppressed:
             try keepNewest(report)
         default: break

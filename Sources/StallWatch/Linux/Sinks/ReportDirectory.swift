@@ -63,6 +63,17 @@ struct ReportDirectory: Sendable {
         return path + "/" + name
     }
 
+    /// Writes the end of a stall whose final report was lost; what the file of the ongoing stall has stays.
+    func end(_ times: StallReport) throws(StallWatchError) {
+        var report = times
+        if FileStatus(path: times.fileName, in: directory) != nil {
+            guard let ongoing = openReport(times.fileName) else { return }
+            report = ongoing
+            (report.state, report.durationMilliseconds) = (times.state, times.durationMilliseconds)
+        }
+        try write(report)
+    }
+
     /// Gives the newest suppressed stall of a fingerprint, whose file has ``StallReport/newestSuffix``, its final name.
     func settle(_ name: String) {
         let final = name.dropLast(StallReport.newestSuffix.utf8.count) + ".json"

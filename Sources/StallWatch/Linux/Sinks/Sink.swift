@@ -72,6 +72,8 @@ struct Delivery: Sendable {
     private(set) var message = ""
     private(set) var metadata: [String: String] = [:]
     private(set) var interval: [LoopStatistics] = []
+    /// Whether the report has only the stall's times: it stands for a final one that was lost.
+    private(set) var isCut = false
 
     init(_ event: Event, _ report: StallReport) { (self.event, self.report) = (event, report) }
 
@@ -88,6 +90,15 @@ struct Delivery: Sendable {
     init(_ interval: [LoopStatistics]) { (event, report, self.interval) = (.interval, nil, interval) }
 
     var id: String? { report?.id }
+
+    /// What a store that has the ongoing stall still needs if this is lost; `nil` unless the report is final.
+    var cut: Self? {
+        guard var report, report.state != .ongoing else { return nil }
+        report.removeAllButTimes()
+        var end = Self(ended: report)
+        end.isCut = true
+        return end
+    }
 }
 
 /// Passes deliveries from one sink to the other sinks, which may be created after it.

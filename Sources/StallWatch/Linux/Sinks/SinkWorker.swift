@@ -37,6 +37,8 @@ final class SinkWorker: Sendable {
     private let queue = Mailbox<Item>()
     private let worker: Worker
     private let question = Mutex<Barrier?>(nil)
+    /// The ids of the reports that the store has, or may have, as ongoing: each needs an end.
+    private let open = Mutex<Set<String>>([])
     let description: SinkDescription
     private let counts: ReportCounts
     private let notice: @Sendable (Delivery) -> Void
@@ -60,10 +62,18 @@ final class SinkWorker: Sendable {
         let lost = queue.put(.delivery(delivery), limit: Self.capacity) { older in
             description.isStore && delivery.id != nil && older.delivery?.id == delivery.id
         } dropping: {
-            $0.firstIndex { $0.delivery != nil }
+            $0.firstIndex { $0.delivery?.isCut == false }
         }
+        if let end = lost?.delivery.flatMap(countLost) { queue.put(.delivery(end)) }
+    }
+
+    /// Counts a delivery that is lost; returns the end of a stall that the store has as ongoing: of those there are at
+    /// most as many as went on at one time, so they need no limit.
+    private func countLost(_ lost: Delivery) -> Delivery? {
         // Without a report only a notice is lost.
-        if lost?.delivery?.id != nil { counts.add { $0.reportsLost += 1 } }
+        guard let id = lost.id else { return nil }
+        counts.add { $0.reportsLost += 1 }
+        return open.withLock { $0.contains(id) } ? lost.cut : nil
     }
 
     func barrier() -> Barrier { barrier { _, _ in } }
@@ -132,7 +142,7 @@ extension SinkWorker {
     private func give(_ delivery: Delivery, to sink: any Sink, _ retries: inout Retries) {
         guard retries.mayTry(delivery, at: monotonicNow()) else { return wait(delivery, &retries) }
         do throws(StallWatchError) {
-            try sink.receive(delivery)
+            try pass(delivery, to: sink)
             if description.isStore { retries.succeeded() }
         } catch {
             failed(error, &retries)
@@ -140,9 +150,16 @@ extension SinkWorker {
         }
     }
 
+    private func pass(_ delivery: Delivery, to sink: any Sink) throws(StallWatchError) {
+        let id = description.isStore ? delivery.id : nil
+        let isOngoing = delivery.report?.state == .ongoing
+        if let id, isOngoing { open.withLock { _ = $0.insert(id) } }
+        try sink.receive(delivery)
+        if let id, !isOngoing { open.withLock { _ = $0.remove(id) } }
+    }
+
     private func wait(_ delivery: Delivery, _ retries: inout Retries) {
-        let lost = retries.keep(delivery)
-        if lost > 0 { counts.add { $0.reportsLost += lost } }
+        if let end = retries.keep(delivery).flatMap(countLost) { _ = retries.keep(end) }
     }
 
     private func retryFailed(_ sink: any Sink, _ retries: inout Retries) {
@@ -155,7 +172,7 @@ extension SinkWorker {
                 continue
             }
             do throws(StallWatchError) {
-                try sink.receive(delivery)
+                try pass(delivery, to: sink)
             } catch {
                 failure = failure ?? error
                 wait(delivery, &retries)
@@ -186,7 +203,8 @@ struct Retries {
     /// The earliest time of an attempt after a failure, in monotonic nanoseconds; `nil` after a success.
     private(set) var earliest: UInt64?
 
-    var waiting: Int { deliveries.count }
+    /// The number of reports that wait, without those that were counted as lost.
+    var waiting: Int { deliveries.count { !$0.isCut } }
     var isFailing: Bool { earliest != nil }
     /// The time of the next attempt in monotonic nanoseconds; `nil` while nothing waits.
     var nextAttempt: UInt64? { deliveries.isEmpty ? nil : earliest ?? 0 }
@@ -198,16 +216,15 @@ struct Retries {
         earliest.map { now >= $0 } ?? true && !deliveries.contains { $0.id == delivery.id }
     }
 
-    /// Queues a failed delivery in place of an older state of the same report; returns the number of dropped ones, 0 or 1.
-    mutating func keep(_ delivery: Delivery) -> Int {
+    /// Queues a failed delivery in place of an older state of the same report; returns one that is dropped for it.
+    mutating func keep(_ delivery: Delivery) -> Delivery? {
         if let older = deliveries.firstIndex(where: { $0.id == delivery.id }) {
             deliveries[older] = delivery
-            return 0
+            return nil
         }
         deliveries.append(delivery)
-        guard deliveries.count > Self.capacity else { return 0 }
-        deliveries.removeFirst()
-        return 1
+        guard !delivery.isCut, deliveries.count > Self.capacity else { return nil }
+        return deliveries.firstIndex { !$0.isCut }.map { deliveries.remove(at: $0) }
     }
 
     mutating func removeAll() -> [Delivery] {

@@ -99,15 +99,24 @@ import Testing
     @Test func retriesAreBoundedAndKeepTheNewestState() {
         var retries = Retries()
         let report = Reporter.Settings.fixture().builder().report(of: .fixture())
-        #expect(retries.keep(.init(.updated, report)) == 0)
-        #expect(retries.keep(.init(ended: report)) == 0)
+        var lost = [retries.keep(.init(.updated, report)), retries.keep(.init(ended: report))]
         #expect(retries.waiting == 1)
-        var lost = 0
         for _ in 0..<Retries.capacity {
-            lost += retries.keep(.init(ended: Reporter.Settings.fixture().builder().report(of: .fixture())))
+            lost.append(retries.keep(.init(ended: Reporter.Settings.fixture().builder().report(of: .fixture()))))
         }
         #expect(retries.waiting == Retries.capacity)
-        #expect(lost == 1)
+        #expect(lost.compactMap { $0?.id } == [report.id])
+    }
+
+    @Test func `the end of a lost report is kept beyond the limit of retries`() throws {
+        var retries = Retries()
+        let builder = Reporter.Settings.fixture().builder()
+        let end = try #require(Delivery(ended: builder.report(of: .fixture())).cut)
+        var lost = [retries.keep(end)]
+        for _ in 0...Retries.capacity { lost.append(retries.keep(.init(ended: builder.report(of: .fixture())))) }
+        #expect(lost.compactMap(\.self).count == 2)
+        #expect(retries.removeAll().first?.isCut == true)
+        #expect(Delivery(.updated, builder.report(of: .fixture(state: .ongoing))).cut == nil)
     }
 }
 

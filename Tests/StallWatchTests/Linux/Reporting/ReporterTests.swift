@@ -228,6 +228,8 @@ import TestSupport
                 ClosureSink { report in states.add(report.state) }
             }
         }
+        let stored = Collected<StallState>()
+        settings.storeState = { stored.add($0.state) }
         let reporter = try Reporter(
             settings: settings, sinks: [ReportOutput.directory(scratch.path).factory(), recorder])
         try reporter.startSinks()
@@ -240,6 +242,9 @@ import TestSupport
         let unnamed = try scratch.reports().first
         #expect(unnamed?.durationMilliseconds == 900)
         #expect(unnamed?.culprit == nil)
+        #expect(stored.all.last == .ended)
+        // Its report with names may be lost.
+        #expect(eventually { !OpenReports.contains(stall.id) })
         gate.post()
         reporter.close()
         thread.join()
@@ -248,6 +253,43 @@ import TestSupport
         #expect(named?.culprit?.function == "work")
         // The names of the ongoing stall, which came after its end, were delivered to no sink.
         #expect(states.all.drop { $0 == .ongoing }.allSatisfy { $0 == .ended }, "\(states.all)")
+        #expect(stored.all.drop { $0 == .ongoing }.allSatisfy { $0 == .ended }, "\(stored.all)")
+    }
+
+    @Test func `a stall whose report with names is lost is forgotten once nothing names it`() {
+        let ends = UnnamedEnds()
+        let report = Reporter.Settings.fixture().builder().report(of: .fixture())
+        ends.lose(report.id)
+        #expect(ends.takeLost().isEmpty, "it was not seen")
+        ends.add(report)
+        ends.lose(report.id)
+        let isForgottenEarly = ends.unlessKnown(report.id) {}
+        #expect(ends.takeLost() == [report.id])
+        let isForgotten = ends.unlessKnown(report.id) {}
+        #expect(!isForgottenEarly && isForgotten)
+        #expect(ends.due != .max, "its end is delivered")
+    }
+
+    @Test func `a full mailbox keeps the end of a stall that was seen`() throws {
+        let scratch = try TemporaryDirectory(isInMemory: true)
+        let gate = LinuxSupport.Semaphore()
+        let isHeld = Atomic<Bool>(false)
+        var settings = Reporter.Settings.fixture()
+        settings.storeState = { _ in if !isHeld.exchange(true, ordering: .relaxed) { gate.wait() } }
+        let reporter = try Reporter(settings: settings, sinks: [ReportOutput.directory(scratch.path).factory()])
+        try reporter.startSinks()
+        let thread = try WorkerThread(name: "test-reporter") { reporter.run() }
+        let stall = StallRecord.fixture(state: .ongoing)
+        reporter.submit(stall)
+        #expect(eventually { isHeld.load(ordering: .relaxed) })
+        reporter.submit(stall.after(milliseconds: 900))
+        for _ in 0..<Reporter.capacity { reporter.submit(.fixture()) }
+        #expect(reporter.counts.current.reportsLost == 1)
+        gate.post()
+        reporter.close()
+        thread.join()
+        let report = try scratch.reports().first { $0.id == stall.id }
+        #expect(report?.state == .ended && report?.durationMilliseconds == 900)
     }
 
     @Test func otherSinksFindTheReportsFile() async throws {

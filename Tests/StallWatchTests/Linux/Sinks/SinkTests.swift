@@ -190,6 +190,54 @@ import TestSupport
         #expect(got.load(ordering: .relaxed) == SinkWorker.capacity + 1)
     }
 
+    /// Waits before each delivery, of which it counts those that have come.
+    private final class GatedStore: Sink {
+        private let store: any Sink
+        private let gate: LinuxSupport.Semaphore
+        private let arrivals: Collected<String?>
+
+        init(_ store: any Sink, _ gate: LinuxSupport.Semaphore, _ arrivals: Collected<String?>) {
+            (self.store, self.gate, self.arrivals) = (store, gate, arrivals)
+        }
+
+        func receive(_ delivery: Delivery) throws(StallWatchError) {
+            arrivals.add(delivery.id)
+            gate.wait()
+            try store.receive(delivery)
+        }
+
+        func finish() -> [StallWatchError] { store.finish() }
+    }
+
+    @Test func `a stall whose final report is lost ends in its file`() throws {
+        let scratch = try TemporaryDirectory(isInMemory: true)
+        let (gate, arrivals, counts) = (LinuxSupport.Semaphore(), Collected<String?>(), ReportCounts())
+        let store = try #require(try ReportOutput.directory(scratch.path).factory()(counts) { _ in })
+        let description = SinkDescription(name: "test-store", events: store.events, isStore: true) {
+            GatedStore(store.make(), gate, arrivals)
+        }
+        let worker = SinkWorker(description, counts: counts) { _ in }
+        try worker.start()
+        let builder = Reporter.Settings.fixture().builder()
+        let stall = StallRecord.fixture(function: 1, state: .ongoing)
+        func submitOther() { worker.submit(.init(ended: builder.report(of: .fixture(function: 2)))) }
+        worker.submit(.init(.updated, builder.report(of: stall)))
+        submitOther()
+        gate.post()
+        // Until the other one keeps the store.
+        #expect(eventually { arrivals.all.count == 2 })
+        worker.submit(.init(ended: builder.report(of: stall.after(milliseconds: 900))))
+        for _ in 0..<SinkWorker.capacity { submitOther() }
+        #expect(counts.current.reportsLost == 1)
+        for _ in 0..<SinkWorker.capacity + 2 { gate.post() }
+        worker.close()
+        worker.join(until: endOfPatience)
+        let report = try #require(try scratch.reports().first { $0.id == stall.id })
+        #expect(report.state == .ended && report.durationMilliseconds == 900)
+        #expect(!report.samples.isEmpty, "what was known while it lasted")
+        #expect(!OpenReports.contains(stall.id))
+    }
+
     @Test func `the log says what is serious, why, and where the report is`() throws {
         let handler = InMemoryLogHandler()
         let sink = LogSink(Logger(label: "test") { _ in handler }, directory: "/stalls")
@@ -208,6 +256,14 @@ import TestSupport
         sink.receive(.init(.recovered, report))
         let entries = handler.entries
         #expect(entries.map(\.level) == [.error, .error, .warning, .error])
+        // One that is not reported is not remembered either.
+        report.state = .ongoing
+        report.cause?.kind = .deadlock
+        for _ in 0..<2 {
+            sink.receive(.init(.updated, report))
+            sink.receive(.init(ended: report, suppressed: .repeated))
+        }
+        #expect(handler.entries.count == entries.count + 2)
         let first = entries.first?.message.description ?? ""
         #expect(first.contains(" at Store.swift:8 (timer)\n  why  Deadlock.\n  try  "))
         #expect(entries.dropFirst().first?.message.description.hasPrefix("overdue: ") == true)
