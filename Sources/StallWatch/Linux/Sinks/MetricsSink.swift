@@ -4,8 +4,9 @@ import StallReports
     import CoreMetrics
 
     final class MetricsSink: Sink {
-        /// The most pairs of metrics of stalls, and loops with metrics, which are kept: an operation may be named after
-        /// its request, and a loop after its job. What exceeds it has one label for all.
+        /// The most pairs of metrics of stalls, and loops with metrics, that are kept; what exceeds it has one label for all.
+        ///
+        /// An operation may be named after its request, and a loop after its job.
         static let maximumPairs = 1_000
         private static let other = "other"
 
