@@ -16,7 +16,7 @@ package final class FixedDirectory: Sendable {
         kept = Mutex(isOpened ? Self.opened(self.path) : nil)
     }
 
-    deinit { kept.withLock { $0?.close() } }
+    deinit { _ = kept.withLock { $0?.close() } }
 
     private static func opened(_ path: String) -> KeptDescriptor? {
         // With O_PATH also one that may be written and not read.
