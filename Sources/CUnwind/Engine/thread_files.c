@@ -24,9 +24,10 @@
 /// The share of RLIMIT_NOFILE that is left to the app: one in so many.
 #define DESCRIPTOR_RESERVE 5u
 /// The most files that stay open in a process, and the share of RLIMIT_NOFILE that they may be, one in so many: for
-/// select(2) a program has only 1,024 numbers.
+/// select(2) a program has only 1,024 numbers. So few stay open under any limit: those of one loop and the watchdog's own.
 #define KEPT_FILES 64u
 #define KEPT_SHARE 16u
+#define LEAST_KEPT_FILES 8u
 #define PATH_BYTES (CUNWIND_THREAD_PATH_BYTES + 16)
 
 static const char *const names[CUNWIND_THREAD_FILES] = {"schedstat", "status", "stat", "syscall", "wchan"};
@@ -39,6 +40,7 @@ static bool keep(unsigned count) {
   struct rlimit limit;
   rlim_t most = KEPT_FILES;
   if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur / KEPT_SHARE < most) most = limit.rlim_cur / KEPT_SHARE;
+  if (most < LEAST_KEPT_FILES) most = LEAST_KEPT_FILES;
   if (__atomic_add_fetch(&kept_files, count, __ATOMIC_RELAXED) <= most) return true;
   __atomic_sub_fetch(&kept_files, count, __ATOMIC_RELAXED);
   return false;

@@ -114,7 +114,8 @@ void cunwind_check_namespaces(int unused) {
 // Libraries that were found by a relative path before the program changed its directory, in its child.
 static void list_relative_paths(int unused) {
   (void)unused;
-  static const char *const paths[] = {"./libBrokenLocale.so.1", "./libthread_db.so.1", "./libanl.so.1"};
+  static const char *const paths[] = {"./libBrokenLocale.so.1", "./libthread_db.so.1", "./libanl.so.1",
+                                      "./libnss_compat.so.2", "./libnss_hesiod.so.2"};
   const size_t count = sizeof paths / sizeof *paths;
   struct link_map *map = NULL;
   void *found = dlopen("libBrokenLocale.so.1", RTLD_NOW);
@@ -147,7 +148,8 @@ static void list_relative_paths(int unused) {
   }
   cunwind_test_say("%u of %u paths, %llu reads", whole, relative, COUNT(reads));
   // The paths, and the mappings themselves if an image's headers are at an unusual place.
-  EXPECT(relative == count && whole == relative && reads <= 2);
+  // One that the program has loaded before has its whole path.
+  EXPECT(relative >= 3 && whole == relative && reads <= 2);
   cunwind_engine_destroy(engine);
 }
 
