@@ -5,8 +5,8 @@ import Glibc
 /// Covers the thread's cgroup and its visible ancestors. If it moves to another one, that adds to its total.
 package struct CPUQuota {
     static let maximumDepth = 8
-    /// The age from which on a thread's groups are read again, in nanoseconds.
-    static let longestAge: UInt64 = 10_000_000_000
+    /// The age from which on a thread's groups are read again, in nanoseconds: a stall may follow soon after a move.
+    static let longestAge: UInt64 = 100_000_000
 
     private let readGroups: @Sendable (Int32) -> String?
     private var membership: String?
