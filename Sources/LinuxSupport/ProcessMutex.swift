@@ -24,7 +24,8 @@ package final class ProcessMutex<Value: Sendable>: Sendable {
         self.init(in: { clinux_process_number() }, { first() })
     }
 
-    init(in process: @escaping @Sendable () -> UInt32, _ first: @escaping @Sendable () -> Value) {
+    /// Creates a lock for the process that `process` numbers, which differs in a child.
+    package init(in process: @escaping @Sendable () -> UInt32, _ first: @escaping @Sendable () -> Value) {
         (self.process, self.first) = (process, first)
     }
 

@@ -98,7 +98,7 @@ package enum CaptureFailure: Error, Equatable {
     /// The loop is a pool, whose threads are captured instead.
     case pool
     case notTried
-    /// The watchdog has taken as much time for other threads as it may.
+    /// The watchdog has taken as much time for threads as it may.
     case outOfTime
 
     package var isThreadGone: Bool { self == .noSuchThread }
@@ -129,7 +129,7 @@ extension CaptureFailure: CustomStringConvertible {
         case .unknownThread: "it is not known which thread runs the loop"
         case .pool: "a pool has no thread of its own: see its worker stacks"
         case .notTried: ""
-        case .outOfTime: "the watchdog's time for other threads was used up"
+        case .outOfTime: "the watchdog had no time for it: many threads were to be looked at"
         }
     }
 }

@@ -288,8 +288,9 @@ private struct CauseNames {
             let stack = report.stacks[number].filter { frames[$0].isUncertain != true }
             let index =
                 report.culprit.flatMap { culprit in stack.firstIndex { frames[$0].function == culprit.function } }
-                ?? stack.firstIndex { frames[$0].isInApp && frames[$0].isWritten && frames[$0].function != nil }
-            return index.map { (stack, $0, share) }
+                ?? stack.firstIndex { frames[$0].isInApp && frames[$0].isWritten }
+            // Who called a function without a name did not spend the time.
+            return index.flatMap { frames[stack[$0]].function == nil ? nil : (stack, $0, share) }
         }
         func callee(_ place: Place) -> String? {
             place.stack[..<place.index].last { frames[$0].isWritten }.flatMap { frames[$0].plainName }

@@ -45,6 +45,18 @@ extension StallReportSummaryTests {
             blockedMilliseconds: blocked, uncertaintyMilliseconds: 0, kernelShare: 0.6, systemCall: call, lock: lock)
     }
 
+    /// Those of a library whose file has been replaced.
+    @Test func `who calls a function of the app without a name did not spend the time`() throws {
+        var computing = try report(cause(.cpu, onCPU: 1_000, blocked: 0))
+        let before = computing
+        var unnamed = frame("lost")
+        (unnamed.function, unnamed.symbol, unnamed.isInApp) = (nil, nil, true)
+        computing.frames.append(unnamed)
+        for number in computing.stacks.indices { computing.stacks[number].insert(computing.frames.count - 1, at: 0) }
+        computing.nameCause(since: before)
+        #expect(computing.cause?.summary == "On CPU for 1000 of 1000 ms, 60 % of it in the kernel.")
+    }
+
     /// GTK's `App::run()` calls the loop, and no more.
     @Test func `functions outside of the turn are not named`() throws {
         func put(_ loop: String, into report: inout StallReport) {

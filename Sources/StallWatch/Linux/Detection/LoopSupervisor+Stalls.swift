@@ -114,7 +114,8 @@ extension LoopSupervisor {
         // The queue may have moved to another thread.
         let isThreadGone = sample.isThreadGone && loop.target == target
         var observation: Observation?
-        if case .thread(let thread) = target, !isThreadGone {
+        let isLookedAt = !sample.isOutOfTime
+        if case .thread(let thread) = target, !isThreadGone, isLookedAt {
             observation = diagnostician.observeLate(
                 thread, inspection.reading, stack: inspection.stack, isFirst: isFirst)
         }
@@ -138,11 +139,11 @@ extension LoopSupervisor {
             detector.abandon()
             return end(stall, at: turnEnd ?? context.now())
         }
-        if case .thread(let thread) = target {
+        if case .thread(let thread) = target, isLookedAt {
             open?.record.cause =
                 observation == nil ? nil : diagnostician.cause(thread, start: stall.start, log.observations)
         }
-        lookAtVictims(of: stall, poll)
+        if isLookedAt { lookAtVictims(of: stall, poll) }
         guard var record = open?.record else { return }
         record.duration = max(record.duration, context.now() &- stall.start)
         // A later heartbeat, of a turn that has ended, tells nothing.

@@ -119,10 +119,10 @@ struct LoopSupervisor {
         follow(poll.turn)
         for action in decision.actions {
             switch action {
-            case .checkEarly(let turn): context.timeCheck { checkEarly(turn, poll) }
-            case .check(let stall): context.timeCheck { check(stall, poll) }
-            case .begin(let stall): begin(stall, poll, at: time)
-            case .sample(let stall): sample(stall, poll)
+            case .checkEarly(let turn): context.look(again: true) { context.timeCheck { checkEarly(turn, poll) } }
+            case .check(let stall): context.look(again: true) { context.timeCheck { check(stall, poll) } }
+            case .begin(let stall): context.look { begin(stall, poll, at: time) }
+            case .sample(let stall): context.look(again: true) { sample(stall, poll) }
             case .end: break
             }
         }
@@ -229,7 +229,7 @@ struct LoopSupervisor {
         }
         let due = VictimLog.nextLook(after: last, from: stall.start)
         guard time >= due else { return due }
-        lookAtVictims(of: stall, poll)
+        context.look(again: true) { lookAtVictims(of: stall, poll) }
         return VictimLog.nextLook(after: max(time, victims.lastLook ?? time), from: stall.start)
     }
 

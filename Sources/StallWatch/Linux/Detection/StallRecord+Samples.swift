@@ -22,7 +22,13 @@ extension StallRecord.Sample {
     /// Whether the next attempt may well succeed: the thread moved, had no CPU, or would have had to be stopped.
     var isPassingFailure: Bool {
         guard case .failure(let error) = stack else { return false }
-        return [.notStopped, .notBlocked, .moved].contains(error)
+        return [.notStopped, .notBlocked, .moved, .outOfTime].contains(error)
+    }
+
+    /// Whether the watchdog had no time to look at the thread.
+    var isOutOfTime: Bool {
+        guard case .failure(.outOfTime) = stack else { return false }
+        return true
     }
 
     fileprivate var sighting: SampleWeights.Sighting {

@@ -24,6 +24,7 @@ final class WatchdogContext {
     /// The longest wait for the names of waits before a dump of all threads, in nanoseconds.
     private static let patience: UInt64 = 100_000_000
     let threads: ProcessThreads
+    private var looks = LookBudget()
     var loops: [LoopMonitor] = [] {
         didSet {
             changesOfLoops &+= 1
@@ -68,6 +69,7 @@ final class WatchdogContext {
     func beginPass() {
         operationsOfPass = nil
         threads.beginPass()
+        looks.beginPass()
     }
 
     /// Returns the operations in progress in this pass, with their ages at a time since a stall began (monotonic ns).
@@ -75,6 +77,17 @@ final class WatchdogContext {
         let reading = operationsOfPass ?? readOperations()
         operationsOfPass = reading
         return reading.inFlight(since: start, at: now)
+    }
+
+    /// Looks at a loop's turn for the first time, or makes another look that is due; `false` if there is no time for that.
+    @discardableResult
+    func look(again isAgain: Bool = false, _ look: () -> Void) -> Bool {
+        let begun = now()
+        guard !isAgain || looks.mayLookAgain(at: begun) else { return false }
+        look()
+        let ended = now()
+        looks.add(ended &- min(begun, ended), at: ended)
+        return true
     }
 
     func timeCheck(_ check: () -> Void) {
@@ -96,6 +109,7 @@ final class WatchdogContext {
         var sample = StallRecord.Sample(age: age, isValid: false, stack: .failure(.notTried))
         sample.wasStopPermitted = mayStop
         switch target {
+        case .thread where !looks.mayLook: sample.stack = .failure(.outOfTime)
         case .thread(let thread):
             sample.stack = threads.measure { () throws(CaptureFailure) in
                 guard let (probe, reading) = last else {
@@ -159,6 +173,37 @@ final class WatchdogContext {
             return !stack.isOfMonitor
         }
         return (ofApp, max(others.count - captured.count, 0))
+    }
+}
+
+/// The time for looks at loops, of which all may be late at once (a pure value): the watchdog has to find each in time, and
+/// to leave the CPUs to the app.
+struct LookBudget {
+    /// The longest time for looks in one pass, plus one look, in nanoseconds, and the number of looks that have any time.
+    static let longestPass: UInt64 = 20_000_000
+    static let freeLooks = 8
+    /// The time for which no look is made again after a pass that used up its time, as a multiple of that.
+    static let restFactor: UInt64 = 4
+
+    private var looks = 0
+    private var left = LookBudget.longestPass
+    /// In monotonic nanoseconds.
+    private var restsUntil: UInt64 = 0
+
+    mutating func beginPass() { (looks, left) = (0, Self.longestPass) }
+
+    /// Whether a thread may be looked at in this pass.
+    var mayLook: Bool { left > 0 || looks < Self.freeLooks }
+
+    /// Whether one may be that was looked at before: what is late since then goes first.
+    func mayLookAgain(at now: UInt64) -> Bool { mayLook && now >= restsUntil }
+
+    /// Adds a look that took some time and has ended now.
+    mutating func add(_ time: UInt64, at now: UInt64) {
+        let hadTime = mayLook
+        looks += 1
+        left -= min(time, left)
+        if hadTime, !mayLook { restsUntil = now &+ Self.longestPass &* Self.restFactor }
     }
 }
 

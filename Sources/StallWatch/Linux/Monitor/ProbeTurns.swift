@@ -9,8 +9,13 @@ struct ProbeTurns: ~Copyable, Sendable {
     let work: @Sendable () -> String?
     /// The recorder that the calls go to, as an address; 0 while no monitor watches the probe.
     private let recorder = Atomic<UInt>(0)
-    /// Keeps alive every recorder that a call of the loop's thread may still use.
-    private let kept = Mutex<[TurnRecorder]>([])
+    private struct Kept {
+        /// Every recorder that a call of the loop's thread may still use.
+        var recorders: [TurnRecorder] = []
+        /// The last one, as an address; 0 before.
+        var last: UInt = 0
+    }
+    private let kept: ProcessMutex<Kept>
     /// The calls that have begun and ended, which only the loop's thread counts.
     private let entered = Atomic<UInt64>(0)
     private let left = Atomic<UInt64>(0)
@@ -19,10 +24,12 @@ struct ProbeTurns: ~Copyable, Sendable {
 
     init(
         work: @escaping @Sendable () -> String? = { nil },
-        isInTurn: @escaping @Sendable (_ addresses: [UInt64]?) -> Bool = { _ in true }
+        isInTurn: @escaping @Sendable (_ addresses: [UInt64]?) -> Bool = { _ in true },
+        in process: @escaping @Sendable () -> UInt32 = { clinux_process_number() }
     ) {
         self.work = work
         self.isInTurn = isInTurn
+        kept = ProcessMutex(in: process) { Kept() }
     }
 
     func begin() {
@@ -60,12 +67,17 @@ struct ProbeTurns: ~Copyable, Sendable {
 
     func attach(_ recorder: TurnRecorder) -> Bool {
         kept.withLock { kept in
-            guard exchange(0, for: Self.bits(recorder)) else { return false }
+            let known = self.recorder.load(ordering: .acquiring)
+            // In a child of fork(2) it may be the parent's, whose monitor the child does not have.
+            guard known == 0 || known != kept.last, exchange(known, for: Self.bits(recorder)) else { return false }
             // A recorder that has a thread was used by a later call of the loop's thread, which has left earlier ones.
-            if let known = kept.lastIndex(where: { $0.lastThread != nil }) { kept.removeSubrange(..<known) }
+            if let known = kept.recorders.lastIndex(where: { $0.lastThread != nil }) {
+                kept.recorders.removeSubrange(..<known)
+            }
             // A loop that makes no call may be watched again and again.
-            if kept.count >= Self.maximumKept, isUnused { kept = [] }
-            kept.append(recorder)
+            if kept.recorders.count >= Self.maximumKept, isUnused { kept.recorders = [] }
+            kept.recorders.append(recorder)
+            kept.last = Self.bits(recorder)
             return true
         }
     }

@@ -59,6 +59,33 @@ import TestSupport
         #expect(capturer.stops == 2)
     }
 
+    @Test mutating func `a stall that there is no time to look at is found in time and looked at later`() throws {
+        for _ in 0..<LookBudget.freeLooks {
+            context.look { _ = world.time.wrappingAdd(LookBudget.longestPass, ordering: .relaxed) }
+        }
+        var next = poll(at: Self.begin + Self.threshold)
+        let first = try #require(world.records.withLock { $0.last })
+        #expect(first.state == .ongoing && first.samples.map(\.isOutOfTime) == [true])
+        for _ in 0..<20 {
+            context.beginPass()
+            next = poll(at: next)
+        }
+        let last = try #require(world.records.withLock { $0.last })
+        #expect(last.samples.contains { (try? $0.stack.get()) != nil })
+    }
+
+    @Test func `looks are made again a while after a pass that used up its time`() {
+        var budget = LookBudget()
+        for _ in 0..<LookBudget.freeLooks {
+            #expect(budget.mayLookAgain(at: 0))
+            budget.add(LookBudget.longestPass, at: 100)
+        }
+        #expect(!budget.mayLook)
+        budget.beginPass()
+        let end = 100 + LookBudget.longestPass * LookBudget.restFactor
+        #expect(budget.mayLook && !budget.mayLookAgain(at: end - 1) && budget.mayLookAgain(at: end))
+    }
+
     @Test mutating func aStallEndsWithItsThread() throws {
         let next = poll(at: Self.begin + Self.threshold)
         #expect(world.states == [.ongoing])

@@ -275,6 +275,20 @@ nonisolated(unsafe) private var inherited: (monitor: StallMonitor, loop: LoopWat
         #expect(watched.count { $0.recorder != nil } <= ProbeTurns.maximumKept)
     }
 
+    @Test func `a child watches a probe that its parent watches`() {
+        let process = Atomic<UInt32>(1)
+        let turns = ProbeTurns(in: { process.load(ordering: .relaxed) })
+        let recorders = (parent: recorder(), child: recorder())
+        #expect(turns.attach(recorders.parent))
+        #expect(!turns.attach(recorders.child))
+        process.store(2, ordering: .relaxed)
+        #expect(turns.attach(recorders.child))
+        turns.begin()
+        turns.end()
+        #expect(recorders.parent.snapshot().number == 0 && recorders.child.snapshot().number == 1)
+        #expect(!turns.attach(recorders.parent))
+    }
+
     @Test func aProbeMayMoveToAnotherMonitor() throws {
         let monitors = try (0..<3).map { _ in try StallMonitor(.init(outputs: [])) }
         let first = try monitors[0].watch(.probe(probe))
