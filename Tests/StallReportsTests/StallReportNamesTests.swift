@@ -48,6 +48,7 @@ extension StallReportSummaryTests {
     /// Those of a library whose file has been replaced.
     @Test func `who calls a function of the app without a name did not spend the time`() throws {
         var computing = try report(cause(.cpu, onCPU: 1_000, blocked: 0))
+        computing.culprit = nil
         let before = computing
         var unnamed = frame("lost")
         (unnamed.function, unnamed.symbol, unnamed.isInApp) = (nil, nil, true)
