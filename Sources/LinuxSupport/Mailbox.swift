@@ -21,6 +21,9 @@ package final class Mailbox<Item: Sendable>: Sendable {
     /// Whether no item is queued, and the reader is done with all that it received.
     package var isIdle: Bool { contents.withLock { $0.items.isEmpty && !$0.isInWork } }
 
+    /// The items that are queued, the oldest first.
+    package var items: [Item] { contents.withLock { $0.items } }
+
     /// Queues an item, and never waits; returns an item that is lost for it, or the item itself if the mailbox is closed.
     ///
     /// The item takes the place of the last one for which `isOlder` is true. If there is none and more than `limit` items are

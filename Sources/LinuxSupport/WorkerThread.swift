@@ -151,11 +151,14 @@ package final class WorkerThread: @unchecked Sendable {
         if isCurrent { isAbandoned.store(true, ordering: .releasing) }
     }
 
+    /// Whether ``finish(until:)`` waits for the thread.
+    fileprivate var isAwaited: Bool { !isCurrent && !isAbandoned.load(ordering: .acquiring) }
+
     /// Waits for the thread's end, unless called on itself, until a deadline; returns whether it has ended meanwhile.
     @discardableResult
     package func finish(until deadline: UInt64) -> Bool {
         guard isKept.load(ordering: .acquiring) else { return false }
-        guard !isCurrent, !isAbandoned.load(ordering: .acquiring), ended.wait(until: deadline) else {
+        guard isAwaited, ended.wait(until: deadline) else {
             detach()
             return false
         }
@@ -197,8 +200,14 @@ package final class Worker: Sendable {
 
     package func abandonIfCurrent() { current.withLock { $0.thread }?.abandonIfCurrent() }
 
-    /// Waits for the thread's end, unless called on it, until a deadline in monotonic nanoseconds: then it ends alone.
-    package func finish(until deadline: UInt64) { current.withLock { $0.thread.take() }?.finish(until: deadline) }
+    /// Waits for the thread's end, unless called on it, until a deadline in monotonic nanoseconds: then it ends alone,
+    /// and the result is `false`.
+    @discardableResult
+    package func finish(until deadline: UInt64) -> Bool {
+        guard let thread = current.withLock({ $0.thread.take() }) else { return true }
+        let isAwaited = thread.isAwaited
+        return thread.finish(until: deadline) || !isAwaited
+    }
 }
 
 /// A call on a thread of its own that may never return: then it is left.

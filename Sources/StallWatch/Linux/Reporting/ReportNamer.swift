@@ -63,7 +63,8 @@ struct ReportNamer {
         outlet.settings.storeState?(report)
         outlet.unnamedEnds.remove(report.id)
         if isNew { outlet.sinks.submit(.init(.began, report)) }
-        outlet.sinks.submitFinal(.init(ended: report, suppressed: reason, stalls: stalls), reached: &storesReached)
+        let final = Delivery(ended: report, suppressed: reason, stalls: stalls)
+        outlet.sinks.submitFinal(final, reached: &storesReached, limit: outlet.limit)
         if reason == nil { outlet.readers.yield(report) }
     }
 }

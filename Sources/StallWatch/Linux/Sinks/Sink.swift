@@ -91,6 +91,9 @@ struct Delivery: Sendable {
 
     var id: String? { report?.id }
 
+    /// Whether no newer state of the report follows.
+    var isFinal: Bool { [.ended, .suppressed, .recovered].contains(event) }
+
     /// What a store that has the ongoing stall still needs if this is lost; `nil` unless the report is final.
     var cut: Self? {
         guard var report, report.state != .ongoing else { return nil }

@@ -9,6 +9,8 @@ struct SinkSet: Sendable {
     static let storeTimeLimit: UInt64 = 5_000_000_000
     /// The same for all other sinks; also the longest delay that a store may cause to the delivery to other sinks.
     static let otherTimeLimit: UInt64 = 1_000_000_000
+    /// How often a wait that a stop ends looks for one, in nanoseconds.
+    private static let stopCheckInterval: UInt64 = 100_000_000
 
     private let stores: [SinkWorker]
     private let others: [SinkWorker]
@@ -49,12 +51,19 @@ struct SinkSet: Sendable {
 
     /// Delivers a stall's final report to stores first, so that other sinks find the file.
     ///
-    /// Waits up to ``otherTimeLimit``, but not for a store still behind with `reached`, the last report's barriers.
-    func submitFinal(_ delivery: Delivery, reached: inout [SinkWorker.Barrier]) {
+    /// Waits up to ``otherTimeLimit``, but not for a store still behind with `reached`, the last report's barriers; a
+    /// stop ends the wait before it closes the sinks.
+    func submitFinal(_ delivery: Delivery, reached: inout [SinkWorker.Barrier], limit: StopLimit) {
         for worker in stores { worker.submit(delivery) }
         if reached.allSatisfy(\.isReached) {
             reached = stores.map { $0.barrier() }
-            wait(for: reached, Self.otherTimeLimit)
+            let end = monotonicNow() &+ Self.otherTimeLimit &+ patience
+            for barrier in reached {
+                // The stop may begin meanwhile.
+                while !barrier.isReached, monotonicNow() < min(end, limit.ofNames) {
+                    barrier.wait(until: min(end, limit.ofNames, monotonicNow() &+ Self.stopCheckInterval))
+                }
+            }
         }
         for worker in others { worker.submit(delivery) }
     }
@@ -84,7 +93,8 @@ struct SinkSet: Sendable {
         for worker in all { worker.abandonIfCurrent() }
     }
 
-    /// Ends all sinks, and waits for the stores until one moment and for the others until another, in monotonic nanoseconds.
+    /// Ends all sinks, and waits for the stores until one moment and for the others until another, in monotonic
+    /// nanoseconds; what a sink has not received by then is lost.
     func finish(stores storesEnd: UInt64, others othersEnd: UInt64) {
         for worker in all { worker.close() }
         for worker in stores { worker.join(until: storesEnd &+ patience) }

@@ -39,6 +39,10 @@ final class SinkWorker: Sendable {
     private let question = Mutex<Barrier?>(nil)
     /// The ids of the reports that the store has, or may have, as ongoing: each needs an end.
     private let open = Mutex<Set<String>>([])
+    /// The ids of the reports that the sink's thread has taken and not delivered yet, without those counted as lost.
+    private let held = Mutex<Set<String>>([])
+    /// The ids of the reports that were counted as lost since ``close()``.
+    private let lostAtEnd = Mutex<Set<String>>([])
     let description: SinkDescription
     private let counts: ReportCounts
     private let notice: @Sendable (Delivery) -> Void
@@ -67,13 +71,25 @@ final class SinkWorker: Sendable {
         if let end = lost?.delivery.flatMap(countLost) { queue.put(.delivery(end)) }
     }
 
-    /// Counts a delivery that is lost; returns the end of a stall that the store has as ongoing: of those there are at
-    /// most as many as went on at one time, so they need no limit.
+    /// Counts the report of a delivery that is lost; returns the end of a stall that the store has as ongoing: of those
+    /// there are at most as many as went on at one time, so they need no limit.
     private func countLost(_ lost: Delivery) -> Delivery? {
         // Without a report only a notice is lost.
         guard let id = lost.id else { return nil }
-        counts.add { $0.reportsLost += 1 }
+        if lost.isFinal {
+            if queue.isClosed { countLostAtEnd([id]) } else { counts.add { $0.reportsLost += 1 } }
+        }
         return open.withLock { $0.contains(id) } ? lost.cut : nil
+    }
+
+    /// Counts reports that are lost since ``close()``, each once.
+    private func countLostAtEnd(_ ids: Set<String>) {
+        let new = lostAtEnd.withLock { lost -> Int in
+            let new = ids.subtracting(lost).count
+            lost.formUnion(ids)
+            return new
+        }
+        if new > 0 { counts.add { $0.reportsLost += new } }
     }
 
     func barrier() -> Barrier { barrier { _, _ in } }
@@ -108,7 +124,14 @@ final class SinkWorker: Sendable {
     /// If the calling thread is this sink's, makes ``join(until:)`` not wait for it, because it stops the monitor.
     func abandonIfCurrent() { worker.abandonIfCurrent() }
 
-    func join(until deadline: UInt64) { worker.finish(until: deadline) }
+    /// Waits for the thread's end until a deadline in monotonic nanoseconds; counts what it has not delivered by then.
+    func join(until deadline: UInt64) {
+        guard !worker.finish(until: deadline) else { return }
+        // In this order: the thread holds a report only after it has taken it.
+        let queued = queue.items.compactMap(\.delivery)
+        let counted = queued.filter(\.isCut).compactMap(\.id)
+        countLostAtEnd(held.withLock { $0 }.union(queued.compactMap(\.id)).subtracting(counted))
+    }
 }
 
 // MARK: - On the sink's thread
@@ -120,23 +143,33 @@ extension SinkWorker {
         var retries = Retries()
         while true {
             switch queue.next(until: retries.nextAttempt ?? .max) {
-            case .delivery(let delivery): give(delivery, to: sink, &retries)
+            case .delivery(let delivery):
+                hold(retries, delivery)
+                give(delivery, to: sink, &retries)
             case .call(let call): call(sink, retries)
             case nil where queue.isDrained:
                 // When the monitor stops, retry failed deliveries once more.
                 retryFailed(sink, &retries)
+                hold(retries)
                 return finish(sink, retries)
             case nil: break
             }
             if retries.isDue(at: monotonicNow()) { retryFailed(sink, &retries) }
+            hold(retries)
         }
+    }
+
+    private func hold(_ retries: Retries, _ delivery: Delivery? = nil) {
+        var ids = retries.waitingIDs
+        if let delivery, !delivery.isCut, let id = delivery.id { ids.insert(id) }
+        held.withLock { $0 = ids }
     }
 
     private func finish(_ sink: any Sink, _ retries: Retries) {
         let errors = sink.finish()
         errors.forEach(counts.add)
-        let lost = retries.waiting + errors.count
-        if lost > 0 { counts.add { $0.reportsLost += lost } }
+        countLostAtEnd(retries.waitingIDs)
+        if !errors.isEmpty { counts.add { $0.reportsLost += errors.count } }
     }
 
     private func give(_ delivery: Delivery, to sink: any Sink, _ retries: inout Retries) {
@@ -203,8 +236,9 @@ struct Retries {
     /// The earliest time of an attempt after a failure, in monotonic nanoseconds; `nil` after a success.
     private(set) var earliest: UInt64?
 
-    /// The number of reports that wait, without those that were counted as lost.
-    var waiting: Int { deliveries.count { !$0.isCut } }
+    /// The ids of the reports that wait, without those that were counted as lost.
+    var waitingIDs: Set<String> { Set(deliveries.filter { !$0.isCut }.compactMap(\.id)) }
+    var waiting: Int { waitingIDs.count }
     var isFailing: Bool { earliest != nil }
     /// The time of the next attempt in monotonic nanoseconds; `nil` while nothing waits.
     var nextAttempt: UInt64? { deliveries.isEmpty ? nil : earliest ?? 0 }

@@ -159,9 +159,11 @@ import TestSupport
                 reporter.submit(.fixture(function: function))
             }
             #expect(eventually { box.all.count == 60 && scratch.reportNames.count == 60 })
+            // One report is in the sink, and the queue is full of others.
+            #expect(reporter.counts.current.reportsLost == 0)
         }
-        // One report is in the sink, and the queue is full of others.
-        #expect(statistics.reportsLost == 0)
+        // Those of the stuck one, which the stop does not wait for.
+        #expect(statistics.reportsLost == 60)
         #expect(try scratch.reports().count == 60)
         // Waiting for the stuck one each time would take 60 times the limit.
         #expect(monotonicNow() - begun < 55 * SinkSet.otherTimeLimit)
@@ -207,6 +209,97 @@ import TestSupport
         }
 
         func finish() -> [StallWatchError] { store.finish() }
+    }
+
+    @Test func `a report whose newer state follows is not lost`() throws {
+        let counts = ReportCounts()
+        let description = SinkDescription(name: "test-app", events: [.began, .updated, .ended]) {
+            ClosureSink { _ in }
+        }
+        let worker = SinkWorker(description, counts: counts) { _ in }
+        let builder = Reporter.Settings.fixture().builder()
+        for _ in 0..<30 {
+            let stall = StallRecord.fixture(state: .ongoing)
+            worker.submit(.init(.began, builder.report(of: stall)))
+            worker.submit(.init(.updated, builder.report(of: stall)))
+            worker.submit(.init(ended: builder.report(of: stall.after(milliseconds: 900))))
+        }
+        // All of eight stalls, and two states of the ninth.
+        try #require(90 - SinkWorker.capacity == 26)
+        #expect(counts.current.reportsLost == 8)
+    }
+
+    @Test func `what a store has not written when a stop gives it up is lost once`() throws {
+        let (gate, arrivals, counts) = (LinuxSupport.Semaphore(), Collected<String?>(), ReportCounts())
+        let box = Collected<StallReport>()
+        let reports = (0..<3).map { _ in Reporter.Settings.fixture().builder().report(of: .fixture()) }
+        let description = SinkDescription(name: "test-store", events: [.ended], isStore: true) { [reports] in
+            GatedStore(SmallStore(box, refusing: reports[0].id), gate, arrivals)
+        }
+        let worker = SinkWorker(description, counts: counts) { _ in }
+        try worker.start()
+        for report in reports { worker.submit(.init(ended: report)) }
+        #expect(eventually { arrivals.all.count == 1 })
+        worker.close()
+        worker.join(until: 0)
+        #expect(counts.current.reportsLost == 3)
+        worker.submit(.init(ended: reports[0]))
+        #expect(counts.current.reportsLost == 3)
+        // The first one fails, and all are tried again.
+        for _ in 0..<16 { gate.post() }
+        #expect(eventually { box.all.count == 2 })
+        #expect(counts.current.reportsLost == 3)
+    }
+
+    @Test func `a sink that stops the monitor loses nothing for that`() throws {
+        let (counts, box) = (ReportCounts(), Collected<StallReport>())
+        let (gate, begins) = (LinuxSupport.Semaphore(), LinuxSupport.Semaphore())
+        let own = Collected<SinkWorker>()
+        let description = SinkDescription(name: "test-app", events: [.ended]) {
+            ClosureSink { report in
+                own.all.first?.abandonIfCurrent()
+                begins.post()
+                gate.wait()
+                box.add(report)
+            }
+        }
+        let worker = SinkWorker(description, counts: counts) { _ in }
+        own.add(worker)
+        try worker.start()
+        worker.submit(.init(ended: Reporter.Settings.fixture().builder().report(of: .fixture())))
+        begins.wait(until: endOfPatience)
+        worker.close()
+        worker.join(until: 0)
+        gate.post()
+        #expect(eventually { box.all.count == 1 })
+        #expect(counts.current.reportsLost == 0)
+    }
+
+    @Test func `a stop ends the wait for a store that hangs`() throws {
+        let (gate, arrivals, box) = (LinuxSupport.Semaphore(), Collected<String?>(), Collected<StallReport>())
+        defer { gate.post() }
+        let store: SinkFactory = { _, _ in
+            SinkDescription(name: "test-store", events: [.ended], isStore: true) {
+                GatedStore(ClosureSink { _ in }, gate, arrivals)
+            }
+        }
+        // The store has more time than the other sink has here.
+        let set = try SinkSet(
+            [store, ReportOutput.closure(box.add).factory()], counts: ReportCounts(), notices: SinkEventRelay(),
+            extra: 2 * TestSupport.patience)
+        try set.start()
+        let (limit, report) = (StopLimit(), Reporter.Settings.fixture().builder().report(of: .fixture()))
+        let thread = try WorkerThread(name: "test-submit") {
+            var reached: [SinkWorker.Barrier] = []
+            set.submitFinal(.init(ended: report), reached: &reached, limit: limit)
+        }
+        #expect(eventually { arrivals.all.count == 1 })
+        #expect(box.all.isEmpty)
+        limit.begin()
+        #expect(eventually { box.all == [report] })
+        gate.post()
+        thread.join()
+        set.finish(stores: endOfPatience, others: endOfPatience)
     }
 
     @Test func `a stall whose final report is lost ends in its file`() throws {
