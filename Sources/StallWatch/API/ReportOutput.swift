@@ -35,7 +35,7 @@ public struct ReportOutput: Sendable {
     /// retries after 1 second, then 2, 4 … and at last every 5 minutes. It logs the first failure only.
     ///
     /// If the directory cannot be created or written to, ``StallMonitor/init(_:)`` throws, unless the disk is
-    /// full.
+    /// full or the process has no descriptor left.
     ///
     /// - Parameters:
     ///   - path: The directory. It is created if it does not exist, and stays the same wherever the program changes its
@@ -51,7 +51,8 @@ public struct ReportOutput: Sendable {
     ///
     /// `/dev/stdout`, `/dev/stderr` and the descriptors of `/dev/fd` and `/proc/self/fd` are written as by
     /// ``ndjson(descriptor:)``, without the limits. If the file cannot be written, or is a FIFO or another special file,
-    /// ``StallMonitor/init(_:)`` throws, unless the disk is full.
+    /// ``StallMonitor/init(_:)`` throws, unless the disk is full, the process has no descriptor left, or another
+    /// process keeps the file locked.
     ///
     /// - Parameters:
     ///   - path: The file, in a directory that stays the same. It is created if it does not exist. Several processes may

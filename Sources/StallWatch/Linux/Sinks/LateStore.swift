@@ -7,8 +7,11 @@ enum FileCreation {
     /// The longest wait of the program's thread for the file system, in nanoseconds.
     static let patience: UInt64 = 2_000_000_000
 
-    /// Runs `body` on a thread of its own; returns `nil` if the file system has not answered in time, or if it is full:
-    /// neither lasts, and the monitor is for all of the program's life.
+    /// The errors that do not last: a full disk, a file that another process keeps locked, and no descriptor left.
+    private static let passing: Set<Int32> = [ENOSPC, EDQUOT, EWOULDBLOCK, EMFILE, ENFILE, EINTR]
+
+    /// Runs `body` on a thread of its own; returns `nil` if the file system has not answered in time, or for an error
+    /// that does not last: the monitor is for all of the program's life.
     static func inTime<Value: Sendable>(
         within patience: UInt64 = patience, _ body: @escaping @Sendable () throws(StallWatchError) -> Value
     ) throws(StallWatchError) -> Value? {
@@ -19,7 +22,7 @@ enum FileCreation {
         do throws(StallWatchError) {
             guard let call else { return try body() }
             return try call.value(until: monotonicNow() &+ patience)?.get()
-        } catch  where error.errno == ENOSPC || error.errno == EDQUOT {
+        } catch  where passing.contains(error.errno ?? 0) {
             return nil
         }
     }
@@ -39,8 +42,8 @@ enum FileCreation {
     }
 }
 
-/// A store on a file system that was full or did not answer when the monitor was created: it is opened on the sink's
-/// own thread.
+/// A store that could not be opened in time, or just then, when the monitor was created: it is opened on the sink's own
+/// thread.
 final class LateStore: Sink {
     private let open: () throws(StallWatchError) -> any Sink
     private var store: (any Sink)?

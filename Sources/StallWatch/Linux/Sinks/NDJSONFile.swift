@@ -154,9 +154,11 @@ final class NDJSONFile: Sink {
 
     private func failure(_ error: Int32) -> StallWatchError {
         let problem =
-            error == ELOOP
-            ? "is a symbolic link: name the file itself"
-            : "cannot be written: make it writable, free some space or name another file"
+            switch error {
+            case ELOOP: "is a symbolic link: name the file itself"
+            case EWOULDBLOCK: "is locked: end the process that keeps its lock (flock), or name another file"
+            default: "cannot be written: make it writable, free some space or name another file"
+            }
         return StallWatchError(.unwritableReports, "\(path) \(problem)", errno: error)
     }
 }
