@@ -5,11 +5,17 @@ import StallReports
 final class DirectorySink: Sink {
     /// The most fingerprints whose newest suppressed stall has a file; the next report counts those of others.
     private static let maximumNewest = 1024
+    /// The fewest new reports that may come between two listings of a directory with room; otherwise 1 % of the quota.
+    private static let leastUnlisted = 16
 
     private let directory: ReportDirectory
     private let quota: ReportQuota
     private let counts: ReportCounts
     private let recovered: @Sendable (StallReport) -> Void
+    /// A lower bound of what is left of the quota, if only this sink writes.
+    private var room = ReportDirectory.Room()
+    /// The number of new reports after which the directory is listed again: others may write there, too.
+    private var unlisted = 0
     /// The ids of ongoing stalls that have a file.
     private var open: Set<String> = []
     private var newest: [String: (id: String, file: String)] = [:]
@@ -68,6 +74,7 @@ final class DirectorySink: Sink {
         }
         OpenReports.insert(report.id)
         try directory.write(report, to: report.newestFileName)
+        room.bytes -= directory.size(of: report.newestFileName) ?? 0
         try directory.remove(report.fileName)
         open.remove(report.id)
         replaceNewest(of: report)
@@ -100,6 +107,8 @@ final class DirectorySink: Sink {
         OpenReports.insert(report.id)
         directory.holdLock()
         try directory.write(report)
+        // An older state took some of it: the next listing gives that back.
+        room.bytes -= directory.size(of: report.fileName) ?? 0
         if isNew { enforceQuota() }
     }
 
@@ -108,8 +117,12 @@ final class DirectorySink: Sink {
         OpenReports.remove(report.id)
     }
 
+    /// Makes room for a new report; lists the directory only if there may be none, or after many new ones.
     private func enforceQuota() {
-        let removed = directory.enforce(quota)
+        (room.reports, unlisted) = (room.reports - 1, unlisted - 1)
+        guard room.reports < 0 || room.bytes < 0 || unlisted < 0 else { return }
+        unlisted = max(quota.reports / 100, Self.leastUnlisted)
+        let removed = directory.enforce(quota, leaving: &room)
         if removed > 0 { counts.add { $0.reportsRemoved += removed } }
     }
 }

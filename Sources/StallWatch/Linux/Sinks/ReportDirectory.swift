@@ -162,8 +162,22 @@ extension ReportDirectory {
         }
     }
 
+    /// What a directory has left of its quota; negative beyond it.
+    struct Room {
+        var reports = 0
+        var bytes = 0
+    }
+
+    func size(of name: String) -> Int? { FileStatus(path: name, in: directory)?.size }
+
     /// Removes the oldest reports that are not ongoing until the directory is within its quota; returns their number.
     func enforce(_ quota: ReportQuota) -> Int {
+        var room = Room()
+        return enforce(quota, leaving: &room)
+    }
+
+    /// Does the same, and sets what is left of the quota.
+    func enforce(_ quota: ReportQuota, leaving room: inout Room) -> Int {
         let names = names(in: directory)
         let locks = MonitorLock.Names(among: names)
         let files: [(name: String, size: Int)] = names.filter(StallReport.isFileName).sorted().compactMap { name in
@@ -178,6 +192,7 @@ extension ReportDirectory {
             count -= 1
             bytes -= oldest.size
         }
+        room = Room(reports: quota.reports - count, bytes: quota.bytes - bytes)
         return files.count - count
     }
 

@@ -348,6 +348,24 @@ import TestSupport
         #expect(directory.enforce(ReportQuota(reports: 3)) == 0)
     }
 
+    @Test func `a directory with room is not listed for each report`() throws {
+        let sink = DirectorySink(
+            directory, quota: ReportQuota(reports: 100), counts: ReportCounts(), recovered: { _ in })
+        sink.start()
+        // Another process writes them.
+        for number in 100..<300 { try scratch.write("stall-20261121T080000.000000Z-000000000\(number).json", "{}") }
+        func count() -> Int { scratch.names.count(where: StallReport.isFileName) }
+        for number in 1...16 {
+            try sink.receive(.init(ended: report(state: .ended)))
+            #expect(count() == 200 + number)
+        }
+        for _ in 0..<3 {
+            try sink.receive(.init(ended: report(state: .ended)))
+            #expect(count() == 100)
+        }
+        #expect(sink.finish().isEmpty)
+    }
+
     @Test func reportsOfOngoingStallsAreNeverRemoved() throws {
         let mine = report()
         OpenReports.insert(mine.id)
