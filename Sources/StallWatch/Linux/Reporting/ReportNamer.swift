@@ -250,6 +250,8 @@ final class StopLimit: Sendable {
     var ofReports: UInt64 { after(950_000_000) }
     var ofOthers: UInt64 { after(SinkSet.otherTimeLimit) }
     var ofStores: UInt64 { after(SinkSet.storeTimeLimit) }
+    /// Before that of the stop itself, so that what a store has not written is counted when the stop returns.
+    var ofWrites: UInt64 { after(SinkSet.storeTimeLimit - 100_000_000) }
 
     /// Whether there is no time left for names.
     var isOver: Bool { monotonicNow() >= ofNames }

@@ -212,7 +212,7 @@ final class Reporter: Sendable {
 
     func finishSinks() {
         limit.begin()
-        outlet.sinks.finish(stores: limit.ofStores, others: limit.ofOthers)
+        outlet.sinks.finish(stores: limit.ofWrites, others: limit.ofOthers)
         discard()
     }
 }

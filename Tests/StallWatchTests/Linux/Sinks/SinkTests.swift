@@ -296,6 +296,8 @@ import TestSupport
         #expect(eventually { arrivals.all.count == 1 })
         #expect(box.all.isEmpty)
         limit.begin()
+        #expect(limit.ofNames < limit.ofReports, "then its queue is closed")
+        #expect(limit.ofWrites < limit.ofStores, "what is lost is counted before the stop returns")
         #expect(eventually { box.all == [report] })
         gate.post()
         thread.join()
