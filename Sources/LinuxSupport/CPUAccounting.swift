@@ -73,7 +73,8 @@ package struct CPUQuota {
 
     private mutating func now(at time: UInt64) -> UInt64 {
         guard !files.isEmpty else { return 0 }
-        return ThrottledTime.shared.of(membership, at: time) {
+        // With few free descriptors a file may be missing.
+        return ThrottledTime.shared.of("\(files.count) \(membership ?? "")", at: time) {
             var sum: UInt64 = 0
             for file in files {
                 let count = file.read(into: &buffer)

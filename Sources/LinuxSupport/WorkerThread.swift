@@ -254,69 +254,6 @@ package final class LateCall<Value: Sendable>: Sendable {
     }
 }
 
-/// Runs jobs one after the other on one thread, which ends with the last one: glibc keeps the stacks of threads that have
-/// ended, and each thread beside others may get a heap of its own.
-///
-/// With `patience`, another thread takes the jobs that are left when one is added so long after the last one has begun.
-package final class JobThread: Sendable {
-    /// For jobs that look only at this process, and for those that read files, which may hang.
-    package static let memory = JobThread(name: "stallwatch-prep"), files = JobThread(name: "stallwatch-file")
-
-    private struct State {
-        var jobs: [(number: UInt64, body: @Sendable () -> Void)] = []
-        var lastJob: UInt64 = 0
-        /// The number of the thread that takes the jobs, and when it took one last, in monotonic nanoseconds.
-        var thread: UInt64 = 0
-        var tookJob: UInt64 = 0
-        var isRunning = false
-    }
-    private let name: String
-    /// In nanoseconds.
-    private let patience: UInt64
-    /// A child of fork(2) has no such thread, and none of its parent's jobs.
-    private let state = ProcessMutex(State())
-
-    package init(name: String, patience: UInt64 = .max) { (self.name, self.patience) = (name, patience) }
-
-    /// Runs `job` after those that were added before, and never waits for it; returns `false` if the system refuses a thread.
-    @discardableResult
-    package func add(_ job: @escaping @Sendable () -> Void) -> Bool {
-        let now = monotonicNow()
-        let (number, begins) = state.withLock { state -> (UInt64, UInt64?) in
-            state.lastJob += 1
-            state.jobs.append((state.lastJob, job))
-            guard !state.isRunning || now &- min(state.tookJob, now) > patience else { return (state.lastJob, nil) }
-            (state.thread, state.tookJob, state.isRunning) = (state.thread + 1, now, true)
-            return (state.lastJob, state.thread)
-        }
-        guard let begins else { return true }
-        // Not under the lock, for which the thread would wait.
-        if let thread = try? WorkerThread(name: name, body: { [self] in run(as: begins) }) {
-            thread.detach()
-            return true
-        }
-        state.withLock { state in
-            state.jobs.removeAll { $0.number == number }
-            if state.thread == begins { state.isRunning = false }
-        }
-        return false
-    }
-
-    private func run(as thread: UInt64) {
-        while let job = next(for: thread) { job() }
-    }
-
-    private func next(for thread: UInt64) -> (@Sendable () -> Void)? {
-        state.withLock { state -> (@Sendable () -> Void)? in
-            // Another one has taken its place.
-            guard state.thread == thread else { return nil }
-            state.tookJob = monotonicNow()
-            if state.jobs.isEmpty { state.isRunning = false }
-            return state.jobs.isEmpty ? nil : state.jobs.removeFirst().body
-        }
-    }
-}
-
 /// A value that takes long to find out: found once a process, on a ``JobThread``; until then there is none.
 package final class Prepared<Value: Sendable>: Sendable {
     private struct State {

@@ -96,10 +96,11 @@ import Testing
         jobs.add { runs.withLock { $0.append(1) } }
         #expect(
             eventually {
-                jobs.add { runs.withLock { $0.append(2) } }
-                return runs.withLock { $0.contains(2) }
+                jobs.relieve()
+                return runs.withLock { $0.contains(1) }
             })
-        #expect(eventually { runs.withLock { $0.contains(1) } })
+        jobs.add { runs.withLock { $0.append(2) } }
+        #expect(eventually { runs.withLock { $0.contains(2) } })
         #expect(runs.withLock { !$0.contains(0) })
         gate.post()
         #expect(eventually { runs.withLock { $0.contains(0) } })

@@ -115,9 +115,10 @@ extension LoopSupervisor {
         let isThreadGone = sample.isThreadGone && loop.target == target
         var observation: Observation?
         let isLookedAt = !sample.isOutOfTime
+        if isFirst { diagnostician.forgetStall() }
         if case .thread(let thread) = target, !isThreadGone, isLookedAt {
             observation = diagnostician.observeLate(
-                thread, inspection.reading, stack: inspection.stack, isFirst: isFirst)
+                thread, inspection.reading, stack: inspection.stack)
         }
         let turnEnd = overSince ?? poll.turnEnd
         // A thread may end right after its turn. If it ended within it, no later moment of the turn is known.
@@ -207,7 +208,7 @@ extension LoopSupervisor {
             return open?.escalation
         }
         open?.escalation = nil
-        if poll.turnEnd == nil { sample(stall, poll, escalates: true) }
+        if poll.turnEnd == nil { context.lookUrgently { sample(stall, poll, escalates: true) } }
         return nil
     }
 }

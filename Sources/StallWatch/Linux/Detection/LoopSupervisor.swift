@@ -111,7 +111,7 @@ struct LoopSupervisor {
         }
         let checkAge = checkAge(poll)
         interval = min(checkAge ?? detector.threshold, detector.threshold)
-        let decision = detector.decide(poll.turn, at: time, countingFrom: countingFrom, checkAge: checkAge)
+        var decision = detector.decide(poll.turn, at: time, countingFrom: countingFrom, checkAge: checkAge)
         // The stall of an earlier turn ends before the current turn is followed.
         if case .end(let stall) = decision.actions.first {
             end(stall, at: poll.stallEnd ?? time, mayBeFollowed: true)
@@ -122,7 +122,9 @@ struct LoopSupervisor {
             case .checkEarly(let turn): context.look(again: true) { context.timeCheck { checkEarly(turn, poll) } }
             case .check(let stall): context.look(again: true) { context.timeCheck { check(stall, poll) } }
             case .begin(let stall): context.look { begin(stall, poll, at: time) }
-            case .sample(let stall): context.look(again: true) { sample(stall, poll) }
+            case .sample(let stall):
+                guard !context.look(again: true, { sample(stall, poll) }) else { continue }
+                decision.nextPoll = detector.putOffSample(until: context.nextLook(at: time))
             case .end: break
             }
         }

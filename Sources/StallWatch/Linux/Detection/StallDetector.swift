@@ -178,6 +178,15 @@ struct StallDetector {
         decision.nextPoll = min(turn.nextCheck, start &+ threshold)
     }
 
+    /// Makes a sample that was not taken due again at a moment; returns when to poll, `nil` without a stall.
+    mutating func putOffSample(until time: UInt64) -> UInt64? {
+        guard case .stalled(var stall) = state else { return nil }
+        stall.samples -= 1
+        stall.nextSample = time
+        state = .stalled(stall)
+        return stall.nextPoll
+    }
+
     /// Counts a sample, and schedules the next one from its time: no burst of overdue samples follows a late poll.
     private mutating func count(sampleOf stall: inout Stall, at now: UInt64, isChecked: Bool) {
         stall.samples += 1

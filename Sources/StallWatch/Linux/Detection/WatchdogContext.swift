@@ -90,6 +90,16 @@ final class WatchdogContext {
         return true
     }
 
+    /// When there is time to look again, in monotonic nanoseconds.
+    func nextLook(at now: UInt64) -> UInt64 { looks.nextLook(at: now) }
+
+    /// Makes a look that cannot be put off.
+    func lookUrgently(_ look: () -> Void) {
+        looks.isUrgent = true
+        self.look(look)
+        looks.isUrgent = false
+    }
+
     func timeCheck(_ check: () -> Void) {
         let begun = now()
         check()
@@ -179,7 +189,8 @@ final class WatchdogContext {
 /// The time for looks at loops, of which all may be late at once (a pure value): the watchdog has to find each in time, and
 /// to leave the CPUs to the app.
 struct LookBudget {
-    /// The longest time for looks in one pass, plus one look, in nanoseconds, and the number of looks that have any time.
+    /// The time for looks in one pass, in nanoseconds, beyond which threads are not looked at, and the number of looks that
+    /// have any time.
     static let longestPass: UInt64 = 20_000_000
     static let freeLooks = 8
     /// The time for which no look is made again after a pass that used up its time, as a multiple of that.
@@ -189,14 +200,19 @@ struct LookBudget {
     private var left = LookBudget.longestPass
     /// In monotonic nanoseconds.
     private var restsUntil: UInt64 = 0
+    /// Whether the look in progress cannot be put off.
+    var isUrgent = false
 
     mutating func beginPass() { (looks, left) = (0, Self.longestPass) }
 
     /// Whether a thread may be looked at in this pass.
-    var mayLook: Bool { left > 0 || looks < Self.freeLooks }
+    var mayLook: Bool { left > 0 || looks < Self.freeLooks || isUrgent }
 
     /// Whether one may be that was looked at before: what is late since then goes first.
     func mayLookAgain(at now: UInt64) -> Bool { mayLook && now >= restsUntil }
+
+    /// When one may be, in monotonic nanoseconds: in a later pass.
+    func nextLook(at now: UInt64) -> UInt64 { max(restsUntil, now &+ Self.longestPass) }
 
     /// Adds a look that took some time and has ended now.
     mutating func add(_ time: UInt64, at now: UInt64) {

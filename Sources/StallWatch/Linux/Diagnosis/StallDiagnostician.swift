@@ -68,13 +68,13 @@ struct StallDiagnostician {
         }
     }
 
+    /// Forgets what was found out about an earlier stall.
+    mutating func forgetStall() { (faults, steal, competitors, usableProcessors) = (nil, nil, nil, 0) }
+
     /// Returns what the thread of a late turn does; `nil` if it cannot be read.
     ///
     /// `reading` is the last one, if the thread has not run since; else the thread is read again.
-    mutating func observeLate(
-        _ thread: Int32, _ reading: ThreadReading?, stack: CapturedStack?, isFirst: Bool
-    ) -> Observation? {
-        if isFirst { (faults, steal, competitors, usableProcessors) = (nil, nil, nil, 0) }
+    mutating func observeLate(_ thread: Int32, _ reading: ThreadReading?, stack: CapturedStack?) -> Observation? {
         guard let reading = reading ?? read(thread, after: stack) else { return nil }
         if steal == nil, reading.isRunnable { steal = threads.steal }
         if let before = readings.dropLast().last, reading.competes(since: before) {

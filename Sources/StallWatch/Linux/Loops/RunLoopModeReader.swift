@@ -79,7 +79,11 @@ final class RunLoopModeReader: @unchecked Sendable {
     }
 
     func ask() {
-        guard !isAsking.exchange(true, ordering: .acquiringAndReleasing) else { return }
+        guard !isAsking.exchange(true, ordering: .acquiringAndReleasing) else {
+            // The question may be behind that of a loop whose locks stay taken.
+            Self.thread.relieve()
+            return
+        }
         let begins = Self.thread.add { [self] in
             let answer = read()
             self.answer.withLock { $0 = answer }

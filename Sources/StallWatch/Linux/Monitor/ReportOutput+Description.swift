@@ -65,8 +65,7 @@ extension ReportOutput {
             return SinkDescription(name: "stallwatch-app", events: [.ended, .recovered]) { ClosureSink(body: body) }
         case .log(let logger):
             return SinkDescription(
-                name: "stallwatch-log",
-                events: [.began, .updated, .ended, .suppressed, .recovered, .escalated, .notice]
+                name: "stallwatch-log", events: [.began, .updated, .ended, .recovered, .escalated, .notice]
             ) {
                 LogSink(logger, directory: monitorDirectory)
             }

@@ -64,7 +64,7 @@ struct ReportNamer {
         outlet.unnamedEnds.remove(report.id)
         if isNew { outlet.sinks.submit(.init(.began, report)) }
         let final = Delivery(ended: report, suppressed: reason, stalls: stalls)
-        outlet.sinks.submitFinal(final, reached: &storesReached, limit: outlet.limit)
+        outlet.sinks.submitFinal(final, reached: &storesReached) { [limit = outlet.limit] in limit.ofNames }
         if reason == nil { outlet.readers.yield(report) }
     }
 }

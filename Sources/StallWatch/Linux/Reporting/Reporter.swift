@@ -68,12 +68,18 @@ final class Reporter: Sendable {
             // So there are at most as many ends over the limit as stalls went on at one time.
             queued.firstIndex { draft in
                 draft.record.state != .ongoing && seen.withLock { !$0.contains(draft.record.id) }
-            } ?? queued.firstIndex { $0.record.state == .ongoing }
+            } ?? Self.leastNeeded(of: queued)
         }
         guard record.state != .ongoing, record.receiver == nil else { return }
         // Counted here, so that a report lost later is still counted. The names of operations may be many.
         counts.add(
             stallOf: record.duration, on: record.kind == .overdue ? nil : record.loop.label, missed: record.missed)
+    }
+
+    /// Returns an ongoing stall, of which another state follows, if possible none that escalates.
+    private static func leastNeeded(of queued: [ReportDraft]) -> Int? {
+        queued.firstIndex { $0.record.state == .ongoing && !$0.record.isEscalated }
+            ?? queued.firstIndex { $0.record.state == .ongoing }
     }
 
     /// The maximum number of queued stalls, over which one is dropped.
@@ -168,9 +174,7 @@ final class Reporter: Sendable {
                 outlet.sinks.submit(.init(.updated, report))
             }
             // What goes on has its file by now, and another state follows.
-            let lost = queue(draft, in: drafts) { queued in
-                queued.firstIndex { $0.record.state == .ongoing } ?? 0
-            }
+            let lost = queue(draft, in: drafts) { Self.leastNeeded(of: $0) ?? 0 }
             if let lost { outlet.unnamedEnds.lose(lost.id) }
             if !isNaming { isNaming = (try? naming.start { [self] in nameReports() }) != nil }
         }

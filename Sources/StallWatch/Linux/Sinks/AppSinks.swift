@@ -39,6 +39,8 @@ final class LogSink: Sink {
     /// The directory with the reports; `nil` if there is none.
     private let directory: String?
     private var deadlocks: Set<String> = []
+    /// The most deadlocks that are remembered: the end of one may be lost, or not reported.
+    private static let maximumDeadlocks = 1_024
 
     init(_ logger: Logger, directory: String? = nil) {
         self.logger = logger
@@ -56,12 +58,11 @@ final class LogSink: Sink {
             guard report.cause?.kind == .deadlock, report.fingerprint != nil, report.state == .ongoing,
                 deadlocks.insert(report.id).inserted
             else { return }
+            if deadlocks.count > Self.maximumDeadlocks { deadlocks = [report.id] }
             log(report)
         case .ended:
             deadlocks.remove(report.id)
             log(report)
-        case .suppressed:
-            deadlocks.remove(report.id)
         case .escalated:
             log(report, "overdue: ")
         case .recovered:

@@ -51,17 +51,17 @@ struct SinkSet: Sendable {
 
     /// Delivers a stall's final report to stores first, so that other sinks find the file.
     ///
-    /// Waits up to ``otherTimeLimit``, but not for a store still behind with `reached`, the last report's barriers; a
-    /// stop ends the wait before it closes the sinks.
-    func submitFinal(_ delivery: Delivery, reached: inout [SinkWorker.Barrier], limit: StopLimit) {
+    /// Waits up to ``otherTimeLimit``, but not for a store still behind with `reached`, the last report's barriers, nor
+    /// beyond `limit` (monotonic ns), which a stop may bring forward at any time, before it closes the sinks.
+    func submitFinal(_ delivery: Delivery, reached: inout [SinkWorker.Barrier], limit: () -> UInt64) {
         for worker in stores { worker.submit(delivery) }
         if reached.allSatisfy(\.isReached) {
             reached = stores.map { $0.barrier() }
             let end = monotonicNow() &+ Self.otherTimeLimit &+ patience
             for barrier in reached {
                 // The stop may begin meanwhile.
-                while !barrier.isReached, monotonicNow() < min(end, limit.ofNames) {
-                    barrier.wait(until: min(end, limit.ofNames, monotonicNow() &+ Self.stopCheckInterval))
+                while !barrier.isReached, monotonicNow() < min(end, limit()) {
+                    barrier.wait(until: min(end, limit(), monotonicNow() &+ Self.stopCheckInterval))
                 }
             }
         }

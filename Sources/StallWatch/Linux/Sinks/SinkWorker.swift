@@ -192,6 +192,9 @@ extension SinkWorker {
     }
 
     private func wait(_ delivery: Delivery, _ retries: inout Retries) {
+        if description.isStore, let id = delivery.id, delivery.report?.state == .ongoing {
+            open.withLock { _ = $0.insert(id) }
+        }
         if let end = retries.keep(delivery).flatMap(countLost) { _ = retries.keep(end) }
     }
 

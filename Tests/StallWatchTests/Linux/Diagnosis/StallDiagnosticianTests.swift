@@ -50,7 +50,7 @@ import Testing
             diagnostician.prepare(id, turn: start - 1, threshold: 1, now: start)
             diagnostician.prepare(id, turn: start, threshold: 1, now: start + 1)
             let stack = CapturedStack.stub([0x1000])
-            let observed = diagnostician.observeLate(id, nil, stack: stack, isFirst: true)
+            let observed = diagnostician.observeLate(id, nil, stack: stack)
             let kept = diagnostician.kept(
                 try #require(observed), stack: stack, start: start, isFirst: true, end: nil)
             #expect(kept.count == 1, "the thread was in this place since the reading before")
@@ -79,7 +79,7 @@ import Testing
                 threads: ProcessThreads(capturer: StubCapturer(.failure(.moved))), waits: WaitClock())
             let first = diagnostician.read(id)
             #expect(first != nil)
-            let observed = diagnostician.observeLate(id, nil, stack: nil, isFirst: true)
+            let observed = diagnostician.observeLate(id, nil, stack: nil)
             let kept = diagnostician.kept(
                 try #require(observed), stack: nil, start: start, isFirst: true, end: isOver ? start + 1 : nil)
             let cause = diagnostician.cause(id, start: start, kept)

@@ -291,7 +291,7 @@ import TestSupport
         let (limit, report) = (StopLimit(), Reporter.Settings.fixture().builder().report(of: .fixture()))
         let thread = try WorkerThread(name: "test-submit") {
             var reached: [SinkWorker.Barrier] = []
-            set.submitFinal(.init(ended: report), reached: &reached, limit: limit)
+            set.submitFinal(.init(ended: report), reached: &reached) { limit.ofNames }
         }
         #expect(eventually { arrivals.all.count == 1 })
         #expect(box.all.isEmpty)
