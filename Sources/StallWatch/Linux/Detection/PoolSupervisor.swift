@@ -244,11 +244,10 @@ private struct PinnedThread {
             mayWait: false)
         // A stack from after the task has left is another one's: the next look ends this.
         guard inspection.isUnchanged || isRunning() else { return }
+        if isFirst { diagnostician.forgetStall() }
         if inspection.isUnchanged {
             if let reading = inspection.reading { diagnostician.readOwner(reading) }
-        } else if let observation = diagnostician.observeLate(
-            thread, inspection.reading, stack: inspection.stack, isFirst: isFirst)
-        {
+        } else if let observation = diagnostician.observeLate(thread, inspection.reading, stack: inspection.stack) {
             var sample = inspection.sample
             sample.isValid = true
             let kept = diagnostician.kept(
