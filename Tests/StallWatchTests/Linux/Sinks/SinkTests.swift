@@ -351,14 +351,6 @@ import TestSupport
         sink.receive(.init(.recovered, report))
         let entries = handler.entries
         #expect(entries.map(\.level) == [.error, .error, .warning, .error])
-        // One that is not reported is not remembered either.
-        report.state = .ongoing
-        report.cause?.kind = .deadlock
-        for _ in 0..<2 {
-            sink.receive(.init(.updated, report))
-            sink.receive(.init(ended: report, suppressed: .repeated))
-        }
-        #expect(handler.entries.count == entries.count + 2)
         let first = entries.first?.message.description ?? ""
         #expect(first.contains(" at Store.swift:8 (timer)\n  why  Deadlock.\n  try  "))
         #expect(entries.dropFirst().first?.message.description.hasPrefix("overdue: ") == true)
