@@ -32,7 +32,7 @@ final class DirectorySink: Sink {
 
     func start() {
         directory.holdLock()
-        let left = directory.recover()
+        let left = directory.recover(newest: quota.reports)
         enforceQuota()
         counts.add { $0.reportsRecovered += left.count }
         left.forEach(recovered)

@@ -138,7 +138,9 @@ extension ReportDirectory {
     ///
     /// A process on another host counts as ended after a day without a write; if it still runs, its next write restores the
     /// report's state. Returns the reports that are now abandoned, ordered by file name.
-    func recover() -> [StallReport] {
+    ///
+    /// Of many reports only the newest ones are read: the first report of this process waits for it.
+    func recover(newest: Int = .max) -> [StallReport] {
         withStartLock {
             let names = names(in: directory)
             let locks = MonitorLock.Names(among: names)
@@ -152,7 +154,7 @@ extension ReportDirectory {
                 settle(name)
             }
             let reports = names.filter { StallReport.isFileName($0) && !leftovers.contains($0) }
-            return reports.sorted().compactMap { name in
+            return reports.sorted().suffix(newest).compactMap { name in
                 guard var report = openReport(name), isGone(report, name, locks) else { return nil }
                 report.state = .abandoned
                 // A report that cannot be written now is recovered at the next start.
@@ -169,6 +171,9 @@ extension ReportDirectory {
     }
 
     func size(of name: String) -> Int? { FileStatus(path: name, in: directory)?.size }
+
+    /// The most reports that are removed at once, for which a new one waits; what is left goes with the next one.
+    static let maximumRemoved = 1_000
 
     /// Removes the oldest reports that are not ongoing until the directory is within its quota; returns their number.
     func enforce(_ quota: ReportQuota) -> Int {
@@ -187,6 +192,7 @@ extension ReportDirectory {
         var bytes = files.reduce(0) { $0 + $1.size }
         var count = files.count
         for oldest in files where count > quota.reports || bytes > quota.bytes {
+            guard files.count - count < Self.maximumRemoved else { break }
             if let report = openReport(oldest.name), !isGone(report, oldest.name, locks) { continue }
             guard (try? AtomicFile.remove(oldest.name, in: directory)) != nil else { continue }
             count -= 1

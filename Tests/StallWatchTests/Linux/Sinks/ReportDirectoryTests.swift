@@ -366,6 +366,20 @@ import TestSupport
         #expect(sink.finish().isEmpty)
     }
 
+    /// The first report of a process waits for what the start does.
+    @Test func `of many reports some are removed at once, and the newest read`() throws {
+        let most = ReportDirectory.maximumRemoved
+        for number in 100_000..<100_050 + most {
+            try scratch.write("stall-20200101T080000.000000Z-000000\(number).json", "{}")
+        }
+        for _ in 0..<2 { try directory.write(report(of: ProcessIdentity(pid: 0x3f_ffff, startTicks: 1))) }
+        #expect(directory.recover(newest: 1).count == 1)
+        let quota = ReportQuota(reports: 10)
+        #expect(directory.enforce(quota) == most)
+        #expect(directory.enforce(quota) == 42)
+        #expect(directory.enforce(quota) == 0)
+    }
+
     @Test func reportsOfOngoingStallsAreNeverRemoved() throws {
         let mine = report()
         OpenReports.insert(mine.id)
