@@ -93,15 +93,18 @@ package struct UndrainedDescriptors {
 /// The files of epoll instances in /proc/self/fdinfo, which show their entries (proc_pid_fdinfo(5)).
 ///
 /// While it shows them the kernel holds the instance's lock, for which the app's calls wait (ep_show_fdinfo). So one
-/// with many entries is left alone for a thousand times as long as it took.
+/// with many entries is left alone for a thousand times as long as it took, but no longer than ten seconds: the app may
+/// reuse its number.
 package final class EpollFiles: Sendable {
     package static let shared = EpollFiles()
     /// The time on a CPU beyond which a reading is too long, in nanoseconds: that of some hundred entries.
     static let longestReading: UInt64 = 500_000
     static let restFactor: UInt64 = 1_000
+    /// In nanoseconds.
+    static let longestRest: UInt64 = 10_000_000_000
 
     /// Until when instances are left alone, in monotonic nanoseconds.
-    private let rests = ProcessMutex<[Int32: UInt64]>([:])
+    let rests = ProcessMutex<[Int32: UInt64]>([:])
     private let timeOnCPU: @Sendable () -> UInt64
     private let read: @Sendable (Int32) -> String?
 
@@ -114,12 +117,16 @@ package final class EpollFiles: Sendable {
 
     /// Returns the text of an instance's file; `nil` without one, and for an instance with many entries.
     package func text(of instance: Int32, at now: UInt64 = monotonicNow()) -> String? {
-        guard rests.withLock({ now >= $0[instance] ?? 0 }) else { return nil }
+        let isResting = rests.withLock { rests in
+            rests = rests.filter { now < $0.value }
+            return rests[instance] != nil
+        }
+        guard !isResting else { return nil }
         let before = timeOnCPU()
         let text = read(instance)
         let time = timeOnCPU() &- before
         guard time > Self.longestReading else { return text }
-        rests.withLock { $0[instance] = now &+ time &* Self.restFactor }
+        rests.withLock { $0[instance] = now &+ min(time &* Self.restFactor, Self.longestRest) }
         return nil
     }
 }

@@ -211,6 +211,23 @@ import Testing
         #expect(files.text(of: large, at: rest - 1) == nil && reads.load(ordering: .relaxed) == 101)
         #expect(files.text(of: large, at: rest) == nil && reads.load(ordering: .relaxed) == 102)
     }
+
+    /// The app may close the instance, and a small one may get its number.
+    @Test func `a rest has a limit, and is forgotten when it is over`() {
+        let cost = Atomic<UInt64>(EpollFiles.longestRest)
+        let time = Atomic<UInt64>(0)
+        let files = EpollFiles(timeOnCPU: { time.load(ordering: .relaxed) }) { _ in
+            time.wrappingAdd(cost.load(ordering: .relaxed), ordering: .relaxed)
+            return "tfd"
+        }
+        #expect(files.text(of: 7, at: 0) == nil)
+        cost.store(0, ordering: .relaxed)
+        #expect(files.text(of: 7, at: EpollFiles.longestRest - 1) == nil)
+        #expect(files.rests.withLock { $0.count } == 1)
+        #expect(files.text(of: 8, at: EpollFiles.longestRest) == "tfd")
+        #expect(files.rests.withLock { $0.isEmpty })
+        #expect(files.text(of: 7, at: EpollFiles.longestRest) == "tfd")
+    }
 }
 
 /// Lines of an epoll instance's file in /proc/self/fdinfo.
