@@ -41,7 +41,8 @@ public struct ReportOutput: Sendable {
     ///   - path: The directory. It is created if it does not exist, and stays the same wherever the program changes its
     ///     working or root directory to. Several processes may share it, also of several containers.
     ///   - quota: The directory's limits, at least 1 report and 1 MiB. Beyond them the oldest reports are removed, but
-    ///     never those of ongoing stalls.
+    ///     never those of ongoing stalls. Processes that share it may together exceed them for a while, by about 16
+    ///     reports or 1 %.
     /// - Returns: The output.
     public static func directory(_ path: String, quota: ReportQuota = ReportQuota()) -> ReportOutput {
         ReportOutput(kind: .directory(path, quota))

@@ -6,6 +6,8 @@ final class DirectorySink: Sink {
     /// The most fingerprints whose newest suppressed stall has a file; the next report counts those of others.
     private static let maximumNewest = 1024
     /// The fewest new reports that may come between two listings of a directory with room; otherwise 1 % of the quota.
+    ///
+    /// Monitors that share the directory divide them among themselves.
     private static let leastUnlisted = 16
 
     private let directory: ReportDirectory
@@ -121,8 +123,8 @@ final class DirectorySink: Sink {
     private func enforceQuota() {
         (room.reports, unlisted) = (room.reports - 1, unlisted - 1)
         guard room.reports < 0 || room.bytes < 0 || unlisted < 0 else { return }
-        unlisted = max(quota.reports / 100, Self.leastUnlisted)
         let removed = directory.enforce(quota, leaving: &room)
+        unlisted = max(quota.reports / 100, Self.leastUnlisted) / room.monitors
         if removed > 0 { counts.add { $0.reportsRemoved += removed } }
     }
 }

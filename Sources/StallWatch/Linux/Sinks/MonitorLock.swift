@@ -70,6 +70,9 @@ final class MonitorLock: Sendable {
             }
         }
 
+        /// The number of locks; those of processes that are gone count until a monitor starts in the directory.
+        var count: Int { byProcess.values.reduce(0) { $0 + $1.count } }
+
         /// Returns the process with this identity, with any host's name, that has a lock.
         func process(like process: ProcessIdentity) -> ProcessIdentity? { processes[process.withoutHost] }
 

@@ -168,6 +168,8 @@ extension ReportDirectory {
     struct Room {
         var reports = 0
         var bytes = 0
+        /// The number of monitors that share it.
+        var monitors = 1
     }
 
     func size(of name: String) -> Int? { FileStatus(path: name, in: directory)?.size }
@@ -198,7 +200,7 @@ extension ReportDirectory {
             count -= 1
             bytes -= oldest.size
         }
-        room = Room(reports: quota.reports - count, bytes: quota.bytes - bytes)
+        room = Room(reports: quota.reports - count, bytes: quota.bytes - bytes, monitors: max(locks.count, 1))
         return files.count - count
     }
 
