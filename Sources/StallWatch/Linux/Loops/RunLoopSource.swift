@@ -13,7 +13,7 @@ import Synchronization
 /// app's own observers is therefore part of the turn.
 ///
 /// CFRunLoopAddObserver and CFRunLoopRemoveObserver wait for the run loop's lock, and CFRunLoop.c calls an app's
-/// `retain` callbacks with this lock held. So a thread of the source's own calls them, in their order.
+/// `retain` callbacks with this lock held. So a thread of the monitor's own calls them, in their order.
 ///
 /// `@unchecked Sendable`: both may be called on any thread. No stored property changes after init.
 final class RunLoopSource: LoopSource, @unchecked Sendable {
@@ -25,7 +25,8 @@ final class RunLoopSource: LoopSource, @unchecked Sendable {
     /// Whether the default mode is observed.
     let servesDefaultMode: Bool
     private var observers: [(CFRunLoopObserver, CFRunLoopMode)] = []
-    private let changes = JobThread(name: "stallwatch-loop")
+    /// Shared by the sources of a run loop: each of their changes waits for its lock.
+    let changes: JobThread
     private let isRemoved = Atomic<Bool>(false)
     /// The number of changes that are not made yet, and a post for each that is.
     private let pending = Atomic<Int>(0)
@@ -37,6 +38,7 @@ final class RunLoopSource: LoopSource, @unchecked Sendable {
     /// mode and the modes given here, 255 at most.
     init(runLoop: CFRunLoop, modes: [String], recorder: TurnRecorder) throws(StallWatchError) {
         self.runLoop = runLoop
+        changes = Self.thread(of: runLoop)
         ownThread = CFEqual(runLoop, CFRunLoopGetCurrent()) ? clinux_gettid() : nil
         // Here: the watchdog must never wait for the dynamic linker, nor read the executable.
         if Self.exportedRunFunction == nil || Self.exportedMethod == nil { Self.linkedFunctions.begin() }
@@ -75,6 +77,21 @@ final class RunLoopSource: LoopSource, @unchecked Sendable {
                 let index = source.namedModes.firstIndex(of: Self.name(mode))
             else { return }
             recorder.adoptMode(UInt8(index + 1))
+        }
+    }
+
+    private struct Changes: Sendable { weak var thread: JobThread? }
+    /// By the address of a run loop, which is not reused while a change waits: its source retains the loop.
+    private static let threads = ProcessMutex<[UInt: Changes]>([:])
+
+    private static func thread(of runLoop: CFRunLoop) -> JobThread {
+        let address = UInt(bitPattern: Unmanaged.passUnretained(runLoop).toOpaque())
+        return threads.withLock { threads -> JobThread in
+            if let thread = threads[address]?.thread { return thread }
+            threads = threads.filter { $0.value.thread != nil }
+            let thread = JobThread(name: "stallwatch-loop")
+            threads[address] = Changes(thread: thread)
+            return thread
         }
     }
 

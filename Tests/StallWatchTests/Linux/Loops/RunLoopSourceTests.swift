@@ -84,6 +84,14 @@ private final class LockedLoop: @unchecked Sendable {
         return Remains(recorder: monitor.recorder, source: monitor.source as? RunLoopSource)
     }
 
+    @Test func `however often a locked loop is watched, one thread waits for it`() throws {
+        let locked = LockedLoop()
+        defer { locked.mayGoOn.post() }
+        var threads: Set<ObjectIdentifier> = []
+        for _ in 0..<3 { threads.insert(ObjectIdentifier(try #require(try watch(locked).source).changes)) }
+        #expect(threads.count == 1)
+    }
+
     @Test func `observers that are added late are removed after that`() throws {
         let locked = LockedLoop()
         defer { locked.mayGoOn.post() }
