@@ -159,6 +159,15 @@ final class WatchedWorld: Sendable {
     }
 }
 
+extension WatchdogContext {
+    /// Uses up the time for looks in this pass, for which the clock goes on.
+    func useUpLooks(in world: WatchedWorld) {
+        for _ in 0..<LookBudget.freeLooks {
+            look { _ = world.time.wrappingAdd(LookBudget.longestPass, ordering: .relaxed) }
+        }
+    }
+}
+
 /// Moves a test's clock to the next poll, or to its end if time stands still, which would never end the test.
 func advance(_ time: inout UInt64, to next: UInt64) {
     #expect(next > time)

@@ -3,7 +3,31 @@ import StackCapture
 import StallReports
 
 extension LoopSupervisor {
-    mutating func begin(_ stall: StallDetector.Stall, _ poll: LoopPoll, at time: UInt64) {
+    /// Begins a stall, or puts that off if there is no time for the look that may excuse its turn; returns until when,
+    /// in monotonic nanoseconds.
+    ///
+    /// Until then the turn is no stall, and counts as missed if it ends.
+    mutating func beginInTime(_ stall: StallDetector.Stall, _ poll: LoopPoll, at time: UInt64) -> UInt64? {
+        // A thread's stack may show a run of a run loop that may wait, or a tool's wait.
+        let mayBeExcused = loop.source.kind == .runLoop || loop.source.kind == .mainQueue
+        guard mayBeExcused, case .thread = poll.target, !context.mayLook else {
+            log.delays = 0
+            context.look { begin(stall, poll, at: time) }
+            return nil
+        }
+        guard log.delays < LookBudget.mostDelays else {
+            log.delays = 0
+            context.lookUrgently { begin(stall, poll, at: time) }
+            return nil
+        }
+        log.delays += 1
+        // What excused the turn before still does if it ends now.
+        let counts = decided.turn != stall.turnBegan || decided.countingFrom != .max
+        detector.measureAnew(from: stall.start, counts: counts)
+        return context.nextLook(at: time)
+    }
+
+    private mutating func begin(_ stall: StallDetector.Stall, _ poll: LoopPoll, at time: UInt64) {
         let target = poll.target
         if context.options.ignoresDebugged, case .thread(let thread) = target, thread != log.pendingThread,
             isTraced(thread)

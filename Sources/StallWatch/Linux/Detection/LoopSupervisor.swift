@@ -38,7 +38,7 @@ struct LoopSupervisor {
     /// The number of the loop's unseen turns that have been reported or left out.
     private var unseen: UInt64 = 0
     /// The last turn that a poll found over the threshold, or measured anew: see ``StallDetector/decided``.
-    private var decided: (turn: UInt64, countingFrom: UInt64) = (0, 0)
+    private(set) var decided: (turn: UInt64, countingFrom: UInt64) = (0, 0)
     /// Times before which turns do not count, or ended as they should, in monotonic nanoseconds.
     private var (countingFrom, excusedUntil): (UInt64, UInt64) = (0, 0)
     /// When the last poll was, in monotonic nanoseconds.
@@ -121,7 +121,8 @@ struct LoopSupervisor {
             switch action {
             case .checkEarly(let turn): context.look(again: true) { context.timeCheck { checkEarly(turn, poll) } }
             case .check(let stall): context.look(again: true) { context.timeCheck { check(stall, poll) } }
-            case .begin(let stall): context.look { begin(stall, poll, at: time) }
+            case .begin(let stall):
+                if let next = beginInTime(stall, poll, at: time) { decision.nextPoll = next }
             case .sample(let stall):
                 guard !context.look(again: true, { sample(stall, poll) }) else { continue }
                 decision.nextPoll = detector.putOffSample(until: context.nextLook(at: time))

@@ -25,6 +25,8 @@ struct TurnLog {
     /// Whether the turn is over the threshold, but no stall because a debugger holds its thread.
     var isDebugged = false
     var isSuppressed = false
+    /// How often the first look at the turn was put off since the last one.
+    var delays = 0
     /// What the thread had used when it was last captured, or was found in the place of the last capture.
     private var lastReading: ThreadReading?
 

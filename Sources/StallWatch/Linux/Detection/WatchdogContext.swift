@@ -90,6 +90,9 @@ final class WatchdogContext {
         return true
     }
 
+    /// Whether there is time in this pass to look at a thread.
+    var mayLook: Bool { looks.mayLook }
+
     /// When there is time to look again, in monotonic nanoseconds.
     func nextLook(at now: UInt64) -> UInt64 { looks.nextLook(at: now) }
 
@@ -195,6 +198,8 @@ struct LookBudget {
     static let freeLooks = 8
     /// The time for which no look is made again after a pass that used up its time, as a multiple of that.
     static let restFactor: UInt64 = 4
+    /// How often the first look at a turn is put off, if only a look shows whether it is a stall.
+    static let mostDelays = 3
 
     private var looks = 0
     private var left = LookBudget.longestPass

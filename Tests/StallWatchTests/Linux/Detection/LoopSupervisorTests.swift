@@ -60,9 +60,11 @@ import TestSupport
     }
 
     @Test mutating func `a stall that there is no time to look at is found in time and looked at later`() throws {
-        for _ in 0..<LookBudget.freeLooks {
-            context.look { _ = world.time.wrappingAdd(LookBudget.longestPass, ordering: .relaxed) }
-        }
+        context.useUpLooks(in: world)
+        // Nothing on its stack excuses it.
+        let queue = LoopMonitor.stub("queue", threshold: Self.threshold, ThreadSource(.dispatchQueue))
+        supervisor = LoopSupervisor(queue, context)
+        queue.recorder.beginTurn(at: Self.begin)
         var next = poll(at: Self.begin + Self.threshold)
         let first = try #require(world.records.withLock { $0.last })
         #expect(first.state == .ongoing && first.samples.map(\.isOutOfTime) == [true])

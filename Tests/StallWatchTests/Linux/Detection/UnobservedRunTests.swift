@@ -99,4 +99,45 @@ import Testing
         poll(after: 1)
         #expect(world.records.withLock { $0.count } == 1)
     }
+
+    // MARK: While many loops are late
+
+    private var records: [StallRecord] { world.records.withLock { $0 } }
+
+    @Test mutating func `a turn that may wait is no stall before there is time to look`() {
+        context.useUpLooks(in: world)
+        let next = supervisor.poll(at: Self.begin + Self.threshold, in: world)
+        #expect(records.isEmpty && next > Self.begin + Self.threshold)
+        context.beginPass()
+        supervisor.poll(at: next, in: world)
+        #expect(records.isEmpty && world.suppressed.current == SuppressionCounts())
+        #expect(supervisor.log.isUncertain, "it has been looked at")
+    }
+
+    /// In no pass there is time.
+    @Test(arguments: [false, true])
+    mutating func `a turn is looked at in the end`(mayWait: Bool) {
+        source.isInRun.store(mayWait, ordering: .relaxed)
+        context.useUpLooks(in: world)
+        var next = Self.begin + Self.threshold
+        for _ in 0..<LookBudget.mostDelays { advance(&next, to: supervisor.poll(at: next, in: world)) }
+        #expect(records.isEmpty)
+        supervisor.poll(at: next, in: world)
+        #expect(records.map { $0.samples.map(\.isOutOfTime) } == (mayWait ? [] : [[false]]))
+        #expect(records.allSatisfy { $0.duration == next - Self.begin })
+    }
+
+    /// The last look was a threshold before, if there was one.
+    @Test(arguments: [false, true])
+    mutating func `a turn that ends before the look has been missed, unless it was excused`(wasExcused: Bool) {
+        let first: UInt64 = wasExcused ? 2 : 1
+        if wasExcused { poll(after: 1) }
+        context.useUpLooks(in: world)
+        poll(after: first)
+        #expect(records.isEmpty)
+        loop.recorder.endTurn(at: Self.begin + first * Self.threshold + 1)
+        poll(after: first + 1)
+        #expect(records.map(\.missed) == (wasExcused ? [] : [1]))
+        #expect(records.allSatisfy { $0.duration == Self.threshold + 1 })
+    }
 }
