@@ -10,6 +10,8 @@ package struct CPUQuota {
 
     private let readGroups: @Sendable (Int32) -> String?
     private var membership: String?
+    /// Names the groups whose files could be opened; with few free descriptors one may be missing.
+    private var key = ""
     /// The thread whose groups were read, and when, in monotonic nanoseconds.
     private var read: (thread: Int32, at: UInt64)?
     private var files: [OpenFile] = []
@@ -62,6 +64,7 @@ package struct CPUQuota {
                 total += lost &- min(last, lost)
                 self.membership = membership
                 files = Self.candidates(membership ?? "").compactMap(OpenFile.shared)
+                key = "\(files.count) \(membership ?? "")"
                 last = now(at: time)
             }
         }
@@ -73,8 +76,7 @@ package struct CPUQuota {
 
     private mutating func now(at time: UInt64) -> UInt64 {
         guard !files.isEmpty else { return 0 }
-        // With few free descriptors a file may be missing.
-        return ThrottledTime.shared.of("\(files.count) \(membership ?? "")", at: time) {
+        return ThrottledTime.shared.of(key, at: time) {
             var sum: UInt64 = 0
             for file in files {
                 let count = file.read(into: &buffer)

@@ -123,9 +123,9 @@ final class DirectorySink: Sink {
     private func enforceQuota() {
         (room.reports, unlisted) = (room.reports - 1, unlisted - 1)
         guard room.reports < 0 || room.bytes < 0 || unlisted < 0 else { return }
-        let removed = directory.enforce(quota, leaving: &room)
+        room = directory.enforce(quota)
         unlisted = max(quota.reports / 100, Self.leastUnlisted) / room.monitors
-        if removed > 0 { counts.add { $0.reportsRemoved += removed } }
+        if room.removed > 0 { counts.add { $0.reportsRemoved += room.removed } }
     }
 }
 

@@ -170,6 +170,8 @@ extension ReportDirectory {
         var bytes = 0
         /// The number of monitors that share it.
         var monitors = 1
+        /// The number of reports that were removed for it.
+        var removed = 0
     }
 
     func size(of name: String) -> Int? { FileStatus(path: name, in: directory)?.size }
@@ -177,14 +179,8 @@ extension ReportDirectory {
     /// The most reports that are removed at once, for which a new one waits; what is left goes with the next one.
     static let maximumRemoved = 1_000
 
-    /// Removes the oldest reports that are not ongoing until the directory is within its quota; returns their number.
-    func enforce(_ quota: ReportQuota) -> Int {
-        var room = Room()
-        return enforce(quota, leaving: &room)
-    }
-
-    /// Does the same, and sets what is left of the quota.
-    func enforce(_ quota: ReportQuota, leaving room: inout Room) -> Int {
+    /// Removes the oldest reports that are not ongoing until the directory is within its quota; returns what is left of it.
+    func enforce(_ quota: ReportQuota) -> Room {
         let names = names(in: directory)
         let locks = MonitorLock.Names(among: names)
         let files: [(name: String, size: Int)] = names.filter(StallReport.isFileName).sorted().compactMap { name in
@@ -200,8 +196,9 @@ extension ReportDirectory {
             count -= 1
             bytes -= oldest.size
         }
-        room = Room(reports: quota.reports - count, bytes: quota.bytes - bytes, monitors: max(locks.count, 1))
-        return files.count - count
+        return Room(
+            reports: quota.reports - count, bytes: quota.bytes - bytes, monitors: max(locks.count, 1),
+            removed: files.count - count)
     }
 
     /// Reads a report's file; `nil` if the report is not ongoing, or the file is invalid.

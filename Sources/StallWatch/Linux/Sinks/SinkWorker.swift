@@ -159,9 +159,13 @@ extension SinkWorker {
         }
     }
 
+    /// Notes the reports that the thread has taken, before any of them is passed on.
     private func hold(_ retries: Retries, _ delivery: Delivery? = nil) {
         var ids = retries.waitingIDs
-        if let delivery, !delivery.isCut, let id = delivery.id { ids.insert(id) }
+        if let delivery, let id = delivery.id {
+            if !delivery.isCut { ids.insert(id) }
+            if description.isStore, delivery.report?.state == .ongoing { open.withLock { _ = $0.insert(id) } }
+        }
         held.withLock { $0 = ids }
     }
 
@@ -184,17 +188,11 @@ extension SinkWorker {
     }
 
     private func pass(_ delivery: Delivery, to sink: any Sink) throws(StallWatchError) {
-        let id = description.isStore ? delivery.id : nil
-        let isOngoing = delivery.report?.state == .ongoing
-        if let id, isOngoing { open.withLock { _ = $0.insert(id) } }
         try sink.receive(delivery)
-        if let id, !isOngoing { open.withLock { _ = $0.remove(id) } }
+        if let id = delivery.id, delivery.report?.state != .ongoing { open.withLock { _ = $0.remove(id) } }
     }
 
     private func wait(_ delivery: Delivery, _ retries: inout Retries) {
-        if description.isStore, let id = delivery.id, delivery.report?.state == .ongoing {
-            open.withLock { _ = $0.insert(id) }
-        }
         if let end = retries.keep(delivery).flatMap(countLost) { _ = retries.keep(end) }
     }
 

@@ -300,7 +300,7 @@ import TestSupport
         try #require(rename(path, moved) == 0 && mkdir(path, 0o700) == 0)
         let name = try directory.write(report(state: .ended)).split(separator: "/").last.map(String.init)
         #expect((directoryEntries(moved) ?? []).map(\.name).filter { !$0.hasPrefix(".") } == [name])
-        #expect(directory.enforce(ReportQuota(reports: 1)) == 0)
+        #expect(directory.enforce(ReportQuota(reports: 1)).removed == 0)
         let statistics = FixedFile(moved + "/statistics")
         try #require(rename(moved, scratch.path("again")) == 0)
         try AtomicFile.replace(statistics.name, in: statistics.directory, with: [1])
@@ -340,12 +340,12 @@ import TestSupport
             return report
         }
         for report in reports.shuffled() { try directory.write(report) }
-        #expect(directory.enforce(ReportQuota(reports: 4)) == 6)
+        #expect(directory.enforce(ReportQuota(reports: 4)).removed == 6)
         #expect(try scratch.reports().map(\.id) == reports.suffix(4).map(\.id))
         let bytes = try scratch.reports().reduce(0) { $0 + $1.jsonData().count }
-        #expect(directory.enforce(ReportQuota(reports: 4, bytes: bytes - 1)) == 1)
+        #expect(directory.enforce(ReportQuota(reports: 4, bytes: bytes - 1)).removed == 1)
         #expect(try scratch.reports().map(\.id) == reports.suffix(3).map(\.id))
-        #expect(directory.enforce(ReportQuota(reports: 3)) == 0)
+        #expect(directory.enforce(ReportQuota(reports: 3)).removed == 0)
     }
 
     /// The monitors of other processes share what comes between two listings.
@@ -380,9 +380,9 @@ import TestSupport
         for _ in 0..<2 { try directory.write(report(of: ProcessIdentity(pid: 0x3f_ffff, startTicks: 1))) }
         #expect(directory.recover(newest: 1).count == 1)
         let quota = ReportQuota(reports: 10)
-        #expect(directory.enforce(quota) == most)
-        #expect(directory.enforce(quota) == 42)
-        #expect(directory.enforce(quota) == 0)
+        #expect(directory.enforce(quota).removed == most)
+        #expect(directory.enforce(quota).removed == 42)
+        #expect(directory.enforce(quota).removed == 0)
     }
 
     @Test func reportsOfOngoingStallsAreNeverRemoved() throws {
@@ -395,7 +395,7 @@ import TestSupport
         let left = report(of: gone)
         let over = report(state: .ended)
         for report in [mine, others, left, over] { try directory.write(report) }
-        #expect(directory.enforce(ReportQuota(reports: 1)) == 2)
+        #expect(directory.enforce(ReportQuota(reports: 1)).removed == 2)
         #expect(Set(try scratch.reports().map(\.id)) == [mine.id, others.id])
     }
 
