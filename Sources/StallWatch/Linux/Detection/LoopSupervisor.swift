@@ -238,7 +238,7 @@ struct LoopSupervisor {
 
     /// Reports the last stall with the turns that have followed it by now.
     mutating func reportFollowed(at time: UInt64) {
-        guard var stall = followed.take() else { return }
+        guard let stall = followed.take() else { return }
         let later = stall.laterTurns(of: loop.recorder.turns(endedSince: stall.end, now: time), at: time)
         stall.open.record.victims?.laterTurns = later.count > 0 ? later.count : nil
         stall.open.record.victims?.laterTurnsMilliseconds = later.count > 0 ? milliseconds(later.time) : nil

@@ -195,7 +195,7 @@ private struct PinnedThread {
     private let start: UInt64
     private var log: TurnLog
     private var diagnostician: StallDiagnostician
-    private var open: OpenRecord
+    private let open: OpenRecord
     private var samples = 0
     private var nextSample: UInt64 = 0
     private(set) var nextCheck: UInt64 = 0

@@ -214,7 +214,7 @@ struct LoadPeriod {
     }
 
     func leave(_ context: WatchdogContext, since start: LoopLoad?, at time: UInt64) {
-        guard var open, let start else { return }
+        guard let open, let start else { return }
         open.record.state = .abandoned
         open.record.duration = time &- start.time
         open.submit(samples, context)

@@ -57,12 +57,17 @@ struct MissedTurns {
     var omitted: Int
 }
 
-struct OpenRecord {
+/// The record of what goes on: a class, because each loop has room for six and mostly has none.
+final class OpenRecord {
     var record: StallRecord
     /// What the loops did before; `nil` for a thread of a pool.
     var leadUp: LeadUpReader?
     /// When the stall escalates, in monotonic nanoseconds; `nil` if it has escalated or never does.
     var escalation: UInt64?
+
+    init(record: StallRecord, leadUp: LeadUpReader? = nil, escalation: UInt64? = nil) {
+        (self.record, self.leadUp, self.escalation) = (record, leadUp, escalation)
+    }
 
     func submit(_ samples: [StallRecord.Sample], _ context: WatchdogContext) {
         var record = record

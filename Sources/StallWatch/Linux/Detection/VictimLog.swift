@@ -179,7 +179,7 @@ struct VictimLog {
 
 /// A stall that is over, and whose last report waits for the turns that follow it without a wait.
 struct FollowedStall {
-    var open: OpenRecord
+    let open: OpenRecord
     let samples: [StallRecord.Sample]
     /// When the stall ended, in monotonic nanoseconds.
     let end: UInt64
