@@ -40,6 +40,9 @@ import TestSupport
         }
     }
 
+    /// Each loop has one, and calls have copies on the watchdog's stack.
+    @Test func `a supervisor is small`() { #expect(MemoryLayout<LoopSupervisor>.stride <= 4_096) }
+
     @Test mutating func `threads that there was no time for are captured again`() throws {
         _ = poll(at: Self.begin + Self.threshold)
         var record = try #require(world.records.withLock { $0.last })
