@@ -202,7 +202,7 @@ final class Watchdog: Sendable {
     private func answer(_ requests: inout [ProgressRequest], _ supervisors: [LoopSupervisor]) {
         guard !requests.isEmpty else { return }
         let reading = ProgressReading(
-            loops: LoopProgress.merged(supervisors.filter { $0.loop.source.receiver == nil }.map(\.progress)),
+            loops: LoopProgress.merged(supervisors.compactMap { $0.loop.source.receiver == nil ? $0.progress : nil }),
             time: now(), isPaused: pauses.isPaused
         )
         for request in requests { request.answer(reading) }
