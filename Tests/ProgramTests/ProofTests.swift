@@ -100,16 +100,16 @@ import Testing
         #expect(isFound, "\(last)")
     }
 
-    /// Lets the monitor of another process prove itself until two proofs in succession are as wanted: what a busy machine
+    /// Lets the monitor of another process prove itself until so many proofs in succession are as wanted: what a busy machine
     /// does passes.
-    private func expectProofs(of host: TestHost, _ isWanted: (MonitorProof) -> Bool) {
+    private func expectProofs(of host: TestHost, count wanted: Int = 2, _ isWanted: (MonitorProof) -> Bool) {
         var (count, last) = (0, "")
         let isFound = eventually(every: 100) {
             guard let result = try? Tool.shell("$TOOL doctor --prove --json \(host.pid)") else { return false }
             let proof = (try? Tool.decode(Tool.Diagnosis.self, result.output))?.proof
             last = proof?.summary ?? result.text
             count = proof.map(isWanted) == true ? count + 1 : 0
-            return count == 2
+            return count == wanted
         }
         #expect(isFound, "\(last)")
     }
@@ -160,6 +160,23 @@ import Testing
             return proof.trials.count == MonitorProof.Kind.allCases.count && Array(found.keys) == [.cpu]
                 && found[.cpu]?.contains { $0.hasPrefix("there is no stack") } == true
         }
+    }
+
+    /// A CPU cgroup of version 1, which only root may make.
+    private static let group = "/sys/fs/cgroup/cpu/stallwatch-test-\(getpid())"
+    private static let hasGroups = mkdir(group, 0o755) == 0 && rmdir(group) == 0
+
+    @Test(.enabled(if: hasGroups, "a CPU cgroup of version 1 cannot be made"))
+    func `a proof is whole with a fifth of a CPU`() throws {
+        defer { rmdir(Self.group) }
+        let enter =
+            "mkdir $0 && echo 100000 >$0/cpu.cfs_period_us && echo 20000 >$0/cpu.cfs_quota_us && echo $$ >$0/tasks "
+            + "&& exec \"$@\""
+        let host = try TestHost(["control", scratch.path, "wait"], wrapper: ["sh", "-c", enter, Self.group])
+        _ = host.firstLine()
+        expectProofs(of: host, count: 1) { $0.isWhole }
+        host.process.kill()
+        _ = host.finish()
     }
 
     /// All durations of the monitor are multiples of 40 ms then.
