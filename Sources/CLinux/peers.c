@@ -70,7 +70,7 @@ uint64_t clinux_thread_id_offset(void) {
   pthread_t other;
   uint64_t found = 0;
   find_id(has_id[0]);
-  if (clinux_start_thread(&other, FINDER_STACK_BYTES, false, find_id, has_id[1]) != 0) return 0;
+  if (clinux_start_thread(&other, FINDER_STACK_BYTES, 0, find_id, has_id[1]) != 0) return 0;
   pthread_join(other, NULL);
   for (size_t index = 0; index < DESCRIPTOR_WORDS; index++) {
     if (!has_id[0][index] || !has_id[1][index]) continue;

@@ -72,7 +72,7 @@ int clinux_usable_processors(pid_t thread) {
   return sched_getaffinity(thread, sizeof usable, &usable) == 0 ? CPU_COUNT(&usable) : 0;
 }
 
-int clinux_start_thread(pthread_t *thread, size_t stack_bytes, bool is_own, void *(*body)(void *), void *context) {
+int clinux_start_thread(pthread_t *thread, size_t stack_bytes, pid_t like, void *(*body)(void *), void *context) {
   static pthread_once_t measured = PTHREAD_ONCE_INIT;
   pthread_once(&measured, measure_thread_locals);
   beginning *given = malloc(sizeof *given);
@@ -83,9 +83,12 @@ int clinux_start_thread(pthread_t *thread, size_t stack_bytes, bool is_own, void
   }
   *given = (beginning){.body = body, .context = context};
   cpu_set_t own;
-  given->has_affinity = !is_own && sched_getaffinity(getpid(), sizeof given->affinity, &given->affinity) == 0 &&
-                        sched_getaffinity(0, sizeof own, &own) == 0;
-  if (given->has_affinity) CPU_OR(&given->affinity, &given->affinity, &own);
+  given->has_affinity = like && sched_getaffinity(like, sizeof given->affinity, &given->affinity) == 0;
+  if (!given->has_affinity && sched_getaffinity(0, sizeof own, &own) == 0 &&
+      sched_getaffinity(getpid(), sizeof given->affinity, &given->affinity) == 0) {
+    CPU_OR(&given->affinity, &given->affinity, &own);
+    given->has_affinity = true;
+  }
   // Before the thread exists: it must run no handler of the app, not even at its beginning.
   sigset_t before;
   block_app_signals(&before);

@@ -18,6 +18,8 @@ package final class WorkerThread: @unchecked Sendable {
         /// When this was first asked for, in monotonic nanoseconds.
         let since = monotonicNow()
         var running: Set<Int32> = []
+        /// Those of them that are no threads of the program.
+        var started: Set<Int32> = []
         /// The time on a CPU, in nanoseconds, and the waits of those that have ended.
         var (nanoseconds, waits) = (UInt64(0), UInt64(0))
         /// The latest of them, with the times of their ends in monotonic nanoseconds.
@@ -77,11 +79,13 @@ package final class WorkerThread: @unchecked Sendable {
         let run: @Sendable () -> Void = { [ended] in
             clinux_name_this_thread(name)
             WorkerThread.asOwnThread {
+                Self.own.withLock { _ = $0.started.insert(callingThread) }
                 body()
                 // At once: nothing may take it for a thread of the program, or count it twice.
                 let (id, used) = (callingThread, Self.use(of: callingThread))
                 Self.own.withLock { own in
                     own.running.remove(id)
+                    own.started.remove(id)
                     own.ended = own.ended.suffix(Self.mostEnded - 1) + [(id, monotonicNow())]
                     (own.nanoseconds, own.waits) = (own.nanoseconds &+ used.0, own.waits &+ used.1)
                 }
@@ -89,9 +93,10 @@ package final class WorkerThread: @unchecked Sendable {
             ended.post()
         }
         let start = Unmanaged.passRetained(OneShotTransfer(run))
-        let isOwn = Self.ids.contains(clinux_gettid())
+        // Where the first ones may run: the program may have widened, or bound, a thread since then.
+        let like = Self.own.withLock { $0.started.first } ?? 0
         let status = clinux_start_thread(
-            &handle, namesFunctions ? Self.stackBytes.naming : Self.stackBytes.usual, isOwn,
+            &handle, namesFunctions ? Self.stackBytes.naming : Self.stackBytes.usual, like,
             { argument in
                 // Never nil: it is the pointer passed below, which carries one reference.
                 guard let argument else { return nil }

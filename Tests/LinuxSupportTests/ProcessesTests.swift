@@ -262,6 +262,35 @@ private let processOfJob = Atomic<UInt32>(0)
         #expect(rounding.load(ordering: .relaxed) == 0, "to nearest (FE_TONEAREST)")
     }
 
+    @Test func `a thread may run where a given one may`() throws {
+        let (gate, begun, ended) = (LinuxSupport.Semaphore(), LinuxSupport.Semaphore(), LinuxSupport.Semaphore())
+        let id = Atomic<Int32>(0)
+        let first = Thread {
+            cunwind_test_take_odd_settings()
+            id.store(callingThread, ordering: .releasing)
+            begun.post()
+            gate.wait()
+            ended.post()
+        }
+        first.start()
+        begun.wait()
+        var processors: Int32 = 0
+        try withUnsafeMutablePointer(to: &processors) { found in
+            var thread = pthread_t()
+            let status = clinux_start_thread(
+                &thread, 64 << 10, id.load(ordering: .acquiring),
+                { found in
+                    found?.storeBytes(of: clinux_usable_processors(0), as: Int32.self)
+                    return nil
+                }, found)
+            try #require(status == 0)
+            pthread_join(thread, nil)
+        }
+        gate.post()
+        ended.wait()
+        #expect(processors == 1)
+    }
+
     @Test func `a thread runs no handler of the app at its beginning`() throws {
         var (none, before, blocked, after) = (sigset_t(), sigset_t(), sigset_t(), sigset_t())
         sigemptyset(&none)
@@ -271,7 +300,7 @@ private let processOfJob = Atomic<UInt32>(0)
         try withUnsafeMutablePointer(to: &blocked) { mask in
             var thread = pthread_t()
             let status = clinux_start_thread(
-                &thread, 64 << 10, false,
+                &thread, 64 << 10, 0,
                 { mask in
                     pthread_sigmask(SIG_BLOCK, nil, mask?.assumingMemoryBound(to: sigset_t.self))
                     return nil

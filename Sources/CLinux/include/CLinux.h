@@ -58,10 +58,10 @@ size_t clinux_count_usable(pid_t thread, const int *_Nonnull processors, size_t 
 /// Starts a thread that runs `body` with `context`, and returns 0 or an error number. Async-signal-safe: no.
 ///
 /// Its policy is SCHED_OTHER, its stack has `stack_bytes` beside thread-local variables, its timers have the kernel's
-/// usual slack, it rounds and traps as C does by default (FE_DFL_ENV), and it may run where the process's first thread or
-/// the calling one may; with `is_own`, where the calling one may, a thread that was started so. It begins with the signals
-/// blocked that apps use; those of crashes, traps and profilers are as in the calling thread.
-int clinux_start_thread(pthread_t *_Nonnull thread, size_t stack_bytes, bool is_own,
+/// usual slack, it rounds and traps as C does by default (FE_DFL_ENV), and it may run where the thread `like` may; with 0, or
+/// a thread that has ended, where the process's first thread or the calling one may. It begins with the signals blocked
+/// that apps use; those of crashes, traps and profilers are as in the calling thread.
+int clinux_start_thread(pthread_t *_Nonnull thread, size_t stack_bytes, pid_t like,
                         void *_Nullable (*_Nonnull body)(void *_Nullable), void *_Nullable context);
 
 /// Gives the calling thread's heap room for 480 KiB, nearly all of it untouched. Async-signal-safe: no.
