@@ -115,7 +115,7 @@ package final class WorkerThread: @unchecked Sendable {
     deinit { detach() }
 
     /// SCHED_DEADLINE of sched.h, which the module Glibc does not have.
-    static let deadlinePolicy: Int32 = 6
+    package static let deadlinePolicy: Int32 = 6
 
     /// What to do if a thread with a scheduling policy cannot start one.
     static func remedy(policy: Int32) -> String {

@@ -90,10 +90,8 @@ extension LoopSupervisor {
             var record = StallRecord(stall, of: loop, poll, threshold: missed.threshold, at: time)
             (record.state, record.duration, record.missed) = (.ended, turn.end - turn.start, 1 + omitted)
             record.startUncertainty = nil
-            let late = "\(milliseconds(record.watchdogLate)) ms after the threshold"
-            record.missedReason =
-                "the turn had ended when the watchdog looked, \(late)"
-                + (omitted > 0 ? "; \(omitted) turns before it are counted with it" : "")
+            record.missedReason = MissedTurns.reason(
+                late: record.watchdogLate, omitted: omitted, policy: poll.target.realTimePolicy)
             let leadUp = LeadUpReader(of: loop, context, start: turn.start)
             OpenRecord(record: record, leadUp: leadUp).submit([], context)
         }

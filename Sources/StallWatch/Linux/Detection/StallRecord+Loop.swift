@@ -55,6 +55,14 @@ struct MissedTurns {
     var threshold: UInt64
     /// The number of turns that the recorder could not keep.
     var omitted: Int
+
+    /// Why there is no sample of one, for which the watchdog came so many nanoseconds late; `policy` is its thread's, if that
+    /// goes before the watchdog.
+    static func reason(late: UInt64, omitted: Int, policy: String?) -> String {
+        "the turn had ended when the watchdog looked, \(milliseconds(late)) ms after the threshold"
+            + (policy.map { "; its thread has the policy \($0), so the watchdog may have had no CPU" } ?? "")
+            + (omitted > 0 ? "; \(omitted) turns before it are counted with it" : "")
+    }
 }
 
 /// The record of what goes on: a class, because each loop has room for six and mostly has none.

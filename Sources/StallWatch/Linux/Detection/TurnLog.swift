@@ -1,3 +1,4 @@
+import Glibc
 import LinuxSupport
 import StackCapture
 
@@ -142,6 +143,18 @@ struct UnobservedRun {
 }
 
 extension CaptureTarget {
+    /// The policy of the one thread if it goes before all threads of the usual ones (sched(7)); `nil` for others.
+    var realTimePolicy: String? {
+        guard case .thread(let thread) = self else { return nil }
+        // SCHED_RESET_ON_FORK of sched.h is a flag beside the policy.
+        switch sched_getscheduler(thread) & ~0x4000_0000 {
+        case SCHED_FIFO: return "SCHED_FIFO"
+        case SCHED_RR: return "SCHED_RR"
+        case WorkerThread.deadlinePolicy: return "SCHED_DEADLINE"
+        default: return nil
+        }
+    }
+
     /// The number of waits of the one thread; `nil` if it is not known.
     var voluntarySwitches: UInt64? {
         guard case .thread(let thread) = self else { return nil }

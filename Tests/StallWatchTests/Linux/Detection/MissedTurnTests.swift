@@ -1,3 +1,4 @@
+import Glibc
 import Synchronization
 import Testing
 import TestSupport
@@ -49,6 +50,15 @@ import TestSupport
         #expect(record.missedReason == "the turn had ended when the watchdog looked, 400.0 ms after the threshold")
         supervisor.poll(at: Self.begin + 6 * Self.threshold, in: world)
         #expect(records.count == 1)
+    }
+
+    @Test func `a thread that goes before the watchdog is named`() {
+        let reason = MissedTurns.reason(late: 5_000_000, omitted: 2, policy: "SCHED_FIFO")
+        #expect(
+            reason.hasSuffix(
+                "threshold; its thread has the policy SCHED_FIFO, so the watchdog may have had no CPU"
+                    + "; 2 turns before it are counted with it"))
+        #expect(CaptureTarget.thread(getpid()).realTimePolicy == nil)
     }
 
     @Test(arguments: [0, 5] as [UInt64])
