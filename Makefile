@@ -370,7 +370,7 @@ guides: ## Follow the guides to the letter in fresh folders, and time the first 
 	Tests/Programs/follow-guides.py
 
 .PHONY: builds
-builds: install ## Run the scenarios in a debug, a release, a static and a stripped build, and count the right reports of each
+builds: install ## Run the scenarios in debug, release, static and stripped builds, and count the right reports of each
 	Tests/Programs/scenario-builds.sh
 
 .PHONY: bench

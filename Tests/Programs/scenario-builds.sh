@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
-# Runs all scenarios in four builds, and counts the right results, functions and lines of each.
+# Runs all scenarios in five builds, and counts the right results, functions and lines of each.
 #
-#   Tests/Programs/scenario-builds.sh [BUILD...]   all four without an argument, 2 minutes each after the builds
+#   Tests/Programs/scenario-builds.sh [BUILD...]   all five without an argument, 9 minutes each after the builds
 #
 #   debug           a debug build
+#   debug-static    a debug build with the Swift libraries linked statically, whose symbols take longest to read
 #   release         a release build
 #   release-static  a release build with the Swift libraries linked statically
 #   stripped        the same, stripped; its reports are symbolicated afterwards with the debug file
@@ -29,6 +30,7 @@ build() {
     local options=(--product stallwatch-scenarios --enable-all-traits)
     case "$1" in
     debug) ;;
+    debug-static) options+=(--static-swift-stdlib --scratch-path .build-debug-static) ;;
     release) options+=(-c release --scratch-path .build-release) ;;
     *) options+=(-c release --static-swift-stdlib --scratch-path .build-release-static) ;;
     esac
@@ -81,12 +83,12 @@ run_stripped() {
     blames_all stripped || fail "the symbolicated reports do not blame every function and line"
 }
 
-[[ $# -gt 0 ]] || set -- debug release release-static stripped
+[[ $# -gt 0 ]] || set -- debug debug-static release release-static stripped
 for name in "$@"; do
     case "$name" in
-    debug | release | release-static | stripped) ;;
+    debug | debug-static | release | release-static | stripped) ;;
     *)
-        echo "usage: $0 [debug] [release] [release-static] [stripped]" >&2
+        echo "usage: $0 [debug] [debug-static] [release] [release-static] [stripped]" >&2
         exit 64
         ;;
     esac
