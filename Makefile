@@ -145,11 +145,12 @@ clock-tests:
 # The other builds, and then their tests: nothing is built beside a test.
 .PHONY: test-all
 test-all: export NOT_RUN := $(CURDIR)/.build/not-run-test-all
-test-all: ## Run what make test leaves out: published packages, samples, examples, the soak, stacks, StallBench, the inert library
+test-all: ## Run what make test leaves out: published packages, samples, cases, examples, the soak, stacks, StallBench, the inert library
 	@mkdir -p .build && rm -f -- "$(STEPS)" "$(NOT_RUN)"
 	$(STEP) 'Build' $(MAKE) --no-print-directory build-tests
 	$(STEP) 'Samples and cases' $(MAKE) --no-print-directory sample-builds
 	$(STEP) 'Published packages' $(MAKE) --no-print-directory packages-light
+	$(STEP) 'Cases' $(MAKE) --no-print-directory run-cases
 	$(STEP) 'Stalls in tests' $(MAKE) --no-print-directory stalls-in-tests
 	$(STEP) 'Long tests' $(MAKE) --no-print-directory long-tests
 	$(STEP) 'Stack oracle' $(MAKE) --no-print-directory stack-oracle
@@ -286,6 +287,15 @@ cases: install ## Build the programs of Tests/Samples/Cases, which once showed a
 	$(BOUNDED) Tests/Samples/Cases/build.sh .build/cases
 	$(BUILD) -c release --static-swift-stdlib --jobs $$((2 * $$(nproc))) --package-path Tests/Samples/Cases \
 		--scratch-path Tests/Samples/RealPackages/.build-release-static
+
+# One case: make run-cases CASES=pool
+CASES :=
+
+.PHONY: run-cases
+run-cases: install $(if $(IN_STEP),,cases) ## Run the programs of Tests/Samples/Cases, and check that none shows its fault (CASES="NAME...")
+	$(call built,stallwatch)
+	$(BOUNDED) Tests/Programs/run-cases.py --programs Tests/Samples/RealPackages/.build-release-static/release \
+		--libraries .build/cases --tool "$$($(SWIFT) build --show-bin-path)/stallwatch" $(CASES)
 
 # More rounds, and busy loops beside them: make stalls-in-tests RUNS=20 BUSY=8
 RUNS := 1

@@ -28,16 +28,17 @@ case "closeall":
     var c = config(); c.control = .socket(directory: dir);
     c.health = .init(path: dir + "/health", interval: .milliseconds(200))
     let monitor = try StallMonitor(c)
-    try monitor.watch(.main); try monitor.start()
-    onMain(after: 0.5) { sleepHere(200) }
+    // Not the run loop, which needs the descriptors that it has opened.
+    let probe = LoopProbe(label: "daemon")
+    try monitor.watch(.probe(probe)); try monitor.start()
+    func stall(_ m: UInt32) { usleep(400_000); probe.beginTurn(); sleepHere(m); probe.endTurn() }
+    stall(200)
+    usleep(400_000)
+    closefrom(3)
     var pipes: [Int32] = []
-    onMain(after: 1) {
-        closefrom(3)
-        for _ in 0..<60 { var e: [Int32] = [0, 0]; pipe(&e); pipes += e; var b: UInt8 = 7; write(e[1], &b, 1) }
-    }
-    onMain(after: 1.5) { sleepHere(300) }
-    onMain(after: 2.2) { sleepHere(300) }
-    runFor(3)
+    for _ in 0..<60 { var e: [Int32] = [0, 0]; pipe(&e); pipes += e; var b: UInt8 = 7; write(e[1], &b, 1) }
+    stall(300); stall(300)
+    usleep(400_000)
     monitor.stop()
     var bad = 0
     for i in stride(from: 0, to: pipes.count, by: 2) {
@@ -131,8 +132,8 @@ case "threads":
     let a = threadTimes(); runFor(3); print("idle 3 s: \(difference(a, threadTimes()))")
     monitor.stop(); print(statsLine(monitor)); print(monitor.statistics.loops.map { "\($0.label): \($0.stalls)" });
     exit(0)
-case "chdir":
-    // a program that changes its directory after the monitor's start, as daemons do; DIR is relative
+case "chdir", "chroot":
+    // a program that changes its directory (or its root) after the monitor's start, as daemons do; DIR is relative
     var c = config(); c.outputs += [.ndjson(path: "lines.ndjson"), .statistics("statistics.json")]
     let monitor = try StallMonitor(c)
     try monitor.watch(.main); try monitor.start()
@@ -142,7 +143,10 @@ case "chdir":
             sleepHere(200); _ = FileManager.default.changeCurrentDirectoryPath(args[3]); sleepHere(200)
         }
     } else {
-        onMain(after: 1) { _ = FileManager.default.changeCurrentDirectoryPath(args[3]) };
+        onMain(after: 1) {
+            _ = FileManager.default.changeCurrentDirectoryPath(args[3])
+            if mode == "chroot" { print("chroot: \(chroot("."))") }
+        }
         onMain(after: 1.2) { sleepHere(300) }
     }
     runFor(2.5); monitor.stop(); print(statsLine(monitor))
@@ -238,8 +242,9 @@ case "target-suspended", "target-busy":
     try monitor.watch(.queue(queue, label: "child")); try monitor.start(); queue.async { mark += 1 }
     Thread.detachNewThread {
         usleep(500_000); if mode == "target-suspended" { target.suspend() }
-        queue.async { mark += 1 }
+        // Before the child's item, which would else run first or behind it.
         if mode == "target-busy" { target.async { compressOnTarget() } }
+        queue.async { mark += 1 }
         queue.async { mark += 1 }
         if mode == "target-suspended" { usleep(1_500_000); target.resume() }
     }
