@@ -91,6 +91,12 @@ def spins(report):
     expect(has_names(report, "innermost_spin", "middle_spin", "spin"), f"no innermost_spin: {text(report)}")
 
 
+def real_time(report):
+    """The watchdog had no CPU meanwhile, unless the kernel gives usual threads a part of it."""
+    reason = report.get("missingSamplesReason", "SCHED_FIFO")
+    expect("SCHED_FIFO" in reason, f"the policy is not named: {reason}")
+
+
 def bounded(outcome):
     """Names that double in length with each type."""
     ended(outcome, 1)
@@ -282,7 +288,7 @@ $TOOL export reports.ndjson --format collapsed -o whole
 
 CASES = [
     # The program goes on.
-    Case("real-time", "taskset -c $CPU chrt -f 50 $B/case-host $R $O/plain.so:spin", one(),
+    Case("real-time", "taskset -c $CPU chrt -f 50 $B/case-host $R $O/plain.so:spin", one(real_time),
          ("taskset -c $CPU chrt -f 50 true",), True),
     *(Case(f"stack-{size}", f"ulimit -s {size}; exec $B/case-host $R $O/plain.so:spin", one())
       for size in (192, 128, 64)),
