@@ -95,7 +95,7 @@ import Testing
         #expect(eventually { source.target(of: recorder) == threads.all.first.map(CaptureTarget.thread) })
     }
 
-    @Test func `a serial executor's target is the thread of its job`() throws {
+    @Test(.ownThread) func `a serial executor's target is the thread of its job`() throws {
         let executor = Serial()
         let source: HeartbeatSource = try #require(.executor(executor, tasks: tasks))
         defer { source.remove() }
@@ -105,7 +105,7 @@ import Testing
         }
     }
 
-    @Test func `a task executor's target is the thread of its job`() throws {
+    @Test(.ownThread) func `a task executor's target is the thread of its job`() throws {
         let executor = Pool()
         let source: HeartbeatSource = try #require(.executor(executor, tasks: tasks))
         defer { source.remove() }
