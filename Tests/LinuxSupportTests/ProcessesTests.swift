@@ -240,13 +240,16 @@ private let processOfJob = Atomic<UInt32>(0)
             let upward: Int32 = 0x800
         #endif
         let seen = Mutex<cunwind_test_thread_settings?>(nil)
+        let name = Mutex<String?>(nil)
         let rounding = Atomic<Int32>(-1)
         let done = LinuxSupport.Semaphore()
         let app = Thread {
             cunwind_test_take_odd_settings()
+            clinux_name_this_thread("test-app")
             #expect(fesetround(upward) == 0)
             let worker = try? WorkerThread(name: "test-own") {
                 seen.withLock { $0 = cunwind_test_own_settings() }
+                name.withLock { $0 = readSmallFile("/proc/thread-self/comm").map(firstLine) }
                 rounding.store(fegetround(), ordering: .relaxed)
             }
             worker?.join()
@@ -259,6 +262,9 @@ private let processOfJob = Atomic<UInt32>(0)
         #expect(own.has_usual_policy)
         #expect(own.has_all_processors)
         #expect(own.stack_bytes >= WorkerThread.stackBytes.usual)
+        // TIMER_SLACK of own_thread.h.
+        #expect(own.timer_slack == 50_000)
+        #expect(name.withLock { $0 } == "test-own")
         #expect(rounding.load(ordering: .relaxed) == 0, "to nearest (FE_TONEAREST)")
     }
 

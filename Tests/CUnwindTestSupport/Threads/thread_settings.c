@@ -1,8 +1,9 @@
-// What a thread of the monitor must not have of the one that starts it: policy, processors and stack.
+// What a thread of the monitor must not have of the one that starts it: policy, processors, timer slack and stack.
 
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <sched.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include "CUnwindTestSupport.h"
@@ -15,10 +16,12 @@ void cunwind_test_take_odd_settings(void) {
   CPU_ZERO(&one);
   CPU_SET(sched_getcpu(), &one);
   sched_setaffinity(0, sizeof one, &one);
+  prctl(PR_SET_TIMERSLACK, 1000000);
 }
 
 cunwind_test_thread_settings cunwind_test_own_settings(void) {
-  cunwind_test_thread_settings settings = {.has_usual_policy = sched_getscheduler(0) == SCHED_OTHER};
+  cunwind_test_thread_settings settings = {.has_usual_policy = sched_getscheduler(0) == SCHED_OTHER,
+                                           .timer_slack = prctl(PR_GET_TIMERSLACK)};
   cpu_set_t own, of_process;
   settings.has_all_processors = sched_getaffinity(0, sizeof own, &own) == 0 &&
                                 sched_getaffinity(getpid(), sizeof of_process, &of_process) == 0 &&

@@ -192,10 +192,11 @@ int cunwind_test_fork_twin(void (*_Nonnull first)(void), bool (*_Nonnull second)
 typedef struct {
   bool has_usual_policy;    ///< SCHED_OTHER.
   bool has_all_processors;  ///< Those of the process's first thread.
+  int timer_slack;          ///< In nanoseconds.
   size_t stack_bytes;
 } cunwind_test_thread_settings;
 
-/// Gives the calling thread the policy SCHED_BATCH and one processor.
+/// Gives the calling thread the policy SCHED_BATCH, one processor and a timer slack of 1 ms.
 void cunwind_test_take_odd_settings(void);
 
 cunwind_test_thread_settings cunwind_test_own_settings(void);
