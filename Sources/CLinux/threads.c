@@ -1,8 +1,10 @@
 // Threads that have what the monitor needs, whatever the program's threads have.
 
 #define _GNU_SOURCE
+#include <dlfcn.h>
 #include <errno.h>
 #include <fenv.h>
+#include <link.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -42,6 +44,22 @@ __attribute__((section("stallwatch_begin"), disable_tail_calls)) static void *be
   return given.body(given.context);
 }
 
+static bool is_kept;
+
+// A plug-in may be unloaded while threads run this code in it (dlclose(3)), so it stays from the first one on. The
+// linker finds it by the name in its own list, wherever a relative path leads by now; an executable has no name there.
+//
+// Twice does no harm. pthread_once(3) would: a library's constructor, in which the thread has the linker's lock, would
+// wait there for a thread that waits for that lock.
+static void keep_image(void) {
+  if (__atomic_load_n(&is_kept, __ATOMIC_ACQUIRE)) return;
+  Dl_info info;
+  struct link_map *map = NULL;
+  if (dladdr1((const void *)begin, &info, (void **)&map, RTLD_DL_LINKMAP) && map && map->l_name[0])
+    dlopen(map->l_name, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
+  __atomic_store_n(&is_kept, true, __ATOMIC_RELEASE);
+}
+
 // Less than 128 KiB, from which on malloc(3) maps memory that it unmaps again (M_MMAP_THRESHOLD in mallopt(3)).
 #define HEAP_PIECE (120 << 10)
 #define HEAP_PIECES 4
@@ -75,6 +93,7 @@ int clinux_usable_processors(pid_t thread) {
 int clinux_start_thread(pthread_t *thread, size_t stack_bytes, pid_t like, void *(*body)(void *), void *context) {
   static pthread_once_t measured = PTHREAD_ONCE_INIT;
   pthread_once(&measured, measure_thread_locals);
+  keep_image();
   beginning *given = malloc(sizeof *given);
   pthread_attr_t attributes;
   if (!given || pthread_attr_init(&attributes) != 0) {

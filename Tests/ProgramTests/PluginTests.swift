@@ -26,6 +26,22 @@ import Testing
     }
 }
 
+/// A plug-in that has the monitor's code, and is unloaded while that runs.
+@Suite(.ownThread, .needsToolchain) struct UnloadedLibraryTests {
+    /// As a thread of a monitor would, its thread begins in the library, and returns to it at its end.
+    @Test func `a library that has started a thread stays`() throws {
+        let program = try StallingProgram()
+        let code = Repository.root.appendingPathComponent("Sources/CLinux").path
+        let host = Repository.support.appendingPathComponent("Plugins/unload.c").path
+        let libraries = ["-pthread", "-ldl", "-lm"]
+        try program.compile(
+            ["-O1", "-shared", "-fPIC", "-I\(code)/include", "\(code)/threads.c", "-o", "threads.so"] + libraries,
+            with: "clang")
+        try program.compile(["-O1", host, "-o", "unload"] + libraries, with: "clang")
+        try Command(program: program.path("unload"), directory: program.path(".")).succeed()
+    }
+}
+
 /// A program in a temporary directory, and the reports of its stalls.
 struct StallingProgram {
     private let directory: TemporaryDirectory

@@ -61,6 +61,8 @@ size_t clinux_count_usable(pid_t thread, const int *_Nonnull processors, size_t 
 /// usual slack, it rounds and traps as C does by default (FE_DFL_ENV), and it may run where the thread `like` may; with 0, or
 /// a thread that has ended, where the process's first thread or the calling one may. It begins with the signals blocked
 /// that apps use; those of crashes, traps and profilers are as in the calling thread.
+///
+/// The first call takes the dynamic linker's lock: the library with this code is never unloaded from then on.
 int clinux_start_thread(pthread_t *_Nonnull thread, size_t stack_bytes, pid_t like,
                         void *_Nullable (*_Nonnull body)(void *_Nullable), void *_Nullable context);
 
