@@ -35,9 +35,24 @@ package enum AtomicFile {
         throw failure(other, directory, "replaced: make the directory writable", errno)
     }
 
-    /// Returns a name beside `path` that no other program can foresee.
-    package static func temporaryPath(for path: String) -> String {
-        "\(path).\(getpid()).\(String(UInt64.random(in: .min ... .max), radix: 36)).tmp"
+    /// Returns a name beside `path` that no other program can foresee, and that identifies the process that writes it.
+    package static func temporaryPath(
+        for path: String, of writer: ProcessIdentity = .writer, random: UInt64 = .random(in: .min ... .max)
+    ) -> String {
+        "\(path).\(String(random, radix: 36)).\(writer)\(temporarySuffix)"
+    }
+
+    package static let temporarySuffix = ".tmp"
+
+    /// Returns the process that a name of ``temporaryPath(for:of:random:)`` identifies; `nil` for any other name.
+    package static func writer(of name: String, beside path: String) -> ProcessIdentity? {
+        guard name.utf8.starts(with: path.utf8) else { return nil }
+        let parts = Array(name.split(separator: ".", omittingEmptySubsequences: false).suffix(3))
+        guard parts.count == 3, let random = UInt64(parts[0], radix: 36),
+            let writer = ProcessIdentity(String(parts[1])),
+            name.utf8.elementsEqual(temporaryPath(for: path, of: writer, random: random).utf8)
+        else { return nil }
+        return writer
     }
 
     /// Writes a file that only its owner may read, and flushes it to the disk; `path` must not be a symbolic link.

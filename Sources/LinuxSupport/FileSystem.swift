@@ -34,26 +34,26 @@ package struct DirectoryEntry {
 ///
 /// It ends early at a deadline, in nanoseconds of the calling thread on a CPU.
 package func directoryEntries(_ path: String, until deadline: UInt64 = .max) -> [DirectoryEntry]? {
-    opendir(pathBytes(path)).map { entries(of: $0, until: deadline) }
+    opendir(pathBytes(path)).map { entries(of: $0, until: deadline, atMost: .max) }
 }
 
-/// Returns the names in a directory, unordered, with "." and ".."; none if it cannot be read.
-package func names(in directory: FixedDirectory) -> [String] {
+/// Returns the names in a directory, unordered, with "." and ".."; of many the first ones, none if it cannot be read.
+package func names(in directory: FixedDirectory, atMost limit: Int = .max) -> [String] {
     let descriptor = directory.open(".", O_RDONLY | O_DIRECTORY)
     guard descriptor >= 0, let stream = fdopendir(descriptor) else {
         close(descriptor)
         return []
     }
-    return entries(of: stream, until: .max).map(\.name)
+    return entries(of: stream, until: .max, atMost: limit).map(\.name)
 }
 
 /// Reads and closes an open directory.
-private func entries(of directory: OpaquePointer, until deadline: UInt64) -> [DirectoryEntry] {
+private func entries(of directory: OpaquePointer, until deadline: UInt64, atMost limit: Int) -> [DirectoryEntry] {
     let file = KeptDescriptor(dirfd(directory))
     // If the program has closed it meanwhile, the stream's memory is left.
     defer { if file.isOpen { closedir(directory) } }
     var entries: [DirectoryEntry] = []
-    while deadline == .max || threadTimeNow() < deadline, let entry = readdir(directory) {
+    while entries.count < limit, deadline == .max || threadTimeNow() < deadline, let entry = readdir(directory) {
         entries.append(DirectoryEntry(entry))
     }
     return entries
@@ -66,6 +66,8 @@ package struct FileStatus {
     package let permissions: UInt32
     /// The time of the last change to the file's contents or the directory's names, in nanoseconds since 1970.
     package let changedAt: Int
+    /// The time of the last change to the file or its status, which a program cannot choose, in nanoseconds since 1970.
+    package let touchedAt: Int
     package let owner: UInt32
     package let group: UInt32
     /// The device and inode numbers, which identify the file whatever its name.
@@ -102,12 +104,17 @@ package struct FileStatus {
         isRegular = status.st_mode & S_IFMT == S_IFREG
         isDirectory = status.st_mode & S_IFMT == S_IFDIR
         permissions = UInt32(status.st_mode & 0o7777)
-        // Any time that the file system can store; 64 bits end in 2262.
-        let (nanoseconds, overflow) = status.st_mtim.tv_sec.multipliedReportingOverflow(by: 1_000_000_000)
-        changedAt = overflow ? (status.st_mtim.tv_sec < 0 ? .min : .max) : nanoseconds &+ status.st_mtim.tv_nsec
+        changedAt = Self.nanoseconds(status.st_mtim)
+        touchedAt = Self.nanoseconds(status.st_ctim)
         owner = status.st_uid
         group = status.st_gid
         identity = [UInt64(status.st_dev), UInt64(status.st_ino)]
+    }
+
+    private static func nanoseconds(_ time: timespec) -> Int {
+        // Any time that the file system can store; 64 bits end in 2262.
+        let (nanoseconds, overflow) = time.tv_sec.multipliedReportingOverflow(by: 1_000_000_000)
+        return overflow ? (time.tv_sec < 0 ? .min : .max) : nanoseconds &+ time.tv_nsec
     }
 }
 

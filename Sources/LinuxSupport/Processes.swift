@@ -15,6 +15,9 @@ package struct ProcessIdentity: Sendable, Hashable {
     /// Returns the identity of the calling process; `nil` if /proc is not mounted, or another PID namespace's.
     package static func current() -> ProcessIdentity? { ProcessIdentity(pid: getpid()) }
 
+    /// The calling process; without /proc, others see no more of it than its pid and its lock.
+    package static var writer: ProcessIdentity { current() ?? ProcessIdentity(pid: getpid(), startTicks: 0) }
+
     /// Reads the identity of the process that currently has the id `pid` here; `nil` if there is none.
     package init?(pid: Int32) {
         guard let stat = Self.stat(ofRunning: pid), !Self.ownBootID.isEmpty else { return nil }

@@ -67,6 +67,14 @@ import Testing
         #expect(names.contains(".") && names.contains(String(getpid())))
     }
 
+    @Test func `of many names the first ones are read`() throws {
+        let scratch = try TemporaryDirectory()
+        for name in ["a", "b", "c"] { try scratch.write(name, "") }
+        let directory = FixedDirectory(scratch.path)
+        #expect(names(in: directory, atMost: 4).count == 4)
+        #expect(names(in: directory, atMost: 6).count == 5, "with those of the directory and its parent")
+    }
+
     @Test func anotherFileHasNoEntries() {
         #expect(directoryEntries("/proc/self/stat") == nil)
         #expect(errno == ENOTDIR)
@@ -82,6 +90,7 @@ import Testing
         let times = [timespec](repeating: timespec(tv_sec: seconds, tv_nsec: 5), count: 2)
         try #require(utimensat(AT_FDCWD, path, times, 0) == 0)
         #expect(FileStatus(path: path)?.changedAt == changedAt)
+        #expect(FileStatus(path: path)?.touchedAt != changedAt, "that of the call")
     }
 }
 
@@ -111,6 +120,18 @@ import Testing
         try AtomicFile.replace(directory.path("state"), with: [2], changedAt: 0)
         #expect(AtomicFile.read(directory.path("state"), limit: 10) == [2])
         #expect(directory.names.count == 2)
+    }
+
+    @Test func `a temporary file's name tells its writer, and no other name does`() throws {
+        let own = try #require(ProcessIdentity.current())
+        #expect(AtomicFile.writer(of: AtomicFile.temporaryPath(for: "état.json"), beside: "état.json") == own)
+        let others = [
+            "a.x.tmp", "a.\(own).tmp", "a.A1.\(own).tmp", "a.+1.\(own).tmp", "a.1.\(own).tmp.x", "a.1.+\(own).tmp",
+            AtomicFile.temporaryPath(for: "a.b"), AtomicFile.temporaryPath(for: "aa"), "a.", "a", "",
+        ]
+        #expect(others.filter { AtomicFile.writer(of: $0, beside: "a") != nil } == [])
+        // The same letter in other bytes is another file's name.
+        #expect(AtomicFile.writer(of: AtomicFile.temporaryPath(for: "\u{e9}"), beside: "e\u{301}") == nil)
     }
 }
 

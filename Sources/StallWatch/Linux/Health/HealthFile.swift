@@ -11,6 +11,7 @@ final class HealthFile: HealthChannel {
     private let interval: UInt64
     /// Leads `stallwatch health` from the process to the file.
     private var pointer: UnlinkedFile?
+    private var hasLeftovers = true
 
     /// Checks that the file can be written, unless its file system has not answered in time.
     init(path: String, interval: UInt64) throws(StallWatchError) {
@@ -51,6 +52,10 @@ final class HealthFile: HealthChannel {
         // A reader that finds the pointer finds the file.
         if pointer == nil {
             pointer = UnlinkedFile(Array(file.path.utf8), named: HealthRecord.pointerName, in: file.directory)
+        }
+        // After the first record: supervisors wait for that.
+        if exchange(&hasLeftovers, with: false) {
+            file.directory.removeLeftovers(of: [file.name, ".\(HealthRecord.pointerName)"])
         }
     }
 

@@ -94,6 +94,15 @@ extension LiveEngine {
         return delays
     }
 
+    /// Removes what killed processes have left beside the files of the statistics.
+    func removeLeftoversOfStatistics() {
+        guard !statisticsFiles.isEmpty else { return }
+        // Not on the caller's thread: the file system may hang. Without a thread a later start removes them.
+        _ = try? WorkerThread(name: "stallwatch-try") { [statisticsFiles] in
+            for file in statisticsFiles { file.directory.removeLeftovers(of: [file.name]) }
+        }
+    }
+
     /// Writes the files of the statistics, until a deadline in monotonic nanoseconds.
     func writeStatistics(until deadline: UInt64) {
         for file in statisticsFiles {

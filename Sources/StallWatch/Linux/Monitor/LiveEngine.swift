@@ -218,6 +218,7 @@ final class LiveEngine: MonitorEngine {
             state.started = monotonicNow()
             operations.registry.open()
         }
+        removeLeftoversOfStatistics()
         // Not under the lock: its file system may not answer for some time.
         let service = makeControlService()
         control.withLock { $0 = service }

@@ -99,16 +99,8 @@ struct ReportDirectory: Sendable {
 
     /// Returns an unforeseeable name of a temporary file, which a later monitor removes if its owner has ended.
     static func temporaryName(for name: String, of owner: ProcessIdentity) -> String {
-        let random = String(UInt64.random(in: .min ... .max), radix: 36)
-        return ".\(name).\(random).\(owner)\(temporarySuffix)"
+        AtomicFile.temporaryPath(for: ".\(name)", of: owner)
     }
-
-    static let temporarySuffix = ".tmp"
-}
-
-extension ProcessIdentity {
-    /// The calling process; without /proc, others see no more of it than its pid and its lock.
-    static var writer: ProcessIdentity { current() ?? ProcessIdentity(pid: getpid(), startTicks: 0) }
 }
 
 /// Creates a directory and its missing parents, which only their owner may access, unless it exists.
@@ -228,8 +220,8 @@ extension ReportDirectory {
 
     /// Returns the process that a temporary file's name identifies.
     static func writer(of name: String) -> ProcessIdentity? {
-        let stem = name.dropLast(temporarySuffix.count)
-        guard name.hasSuffix(temporarySuffix), let mark = stem.lastIndex(of: ".") else { return nil }
+        let stem = name.dropLast(AtomicFile.temporarySuffix.count)
+        guard name.hasSuffix(AtomicFile.temporarySuffix), let mark = stem.lastIndex(of: ".") else { return nil }
         return ProcessIdentity(String(stem[mark...].dropFirst()))
     }
 

@@ -216,6 +216,16 @@ import Testing
         #expect(status.permissions == 0o600)
     }
 
+    @Test func `the first record removes what a killed process has left`() throws {
+        for name in ["health", ".\(HealthRecord.pointerName)"] {
+            try directory.write(AtomicFile.temporaryPath(for: name, of: .gone), "")
+        }
+        let file = try file()
+        #expect(directory.names.count == 2)
+        try file.publish(record(progressedAt: 1), at: 0)
+        #expect(directory.names == ["health"])
+    }
+
     @Test func `the file stays in its directory, which may get another name`() throws {
         try #require(mkdir(directory.path("a"), 0o700) == 0)
         let file = try file("a/health")

@@ -49,6 +49,16 @@ nonisolated(unsafe) private var inherited: (monitor: StallMonitor, loop: LoopWat
         monitor.stop()
     }
 
+    @Test func `a start removes what a killed process has left of the statistics`() throws {
+        let scratch = try TemporaryDirectory()
+        let left = try scratch.write(AtomicFile.temporaryPath(for: "statistics", of: .gone), "")
+        let monitor = try StallMonitor(.init(outputs: [.statistics(scratch.path("statistics"))]))
+        #expect(FileStatus(path: left) != nil)
+        try monitor.start()
+        #expect(eventually { FileStatus(path: left) == nil })
+        monitor.stop()
+    }
+
     @Test func `a monitor that does not run, or is paused, says why it proves nothing`() throws {
         let monitor = try makeMonitor()
         #expect(monitor.prove().summary == "the monitor does not run: start it, and ask before it is stopped")
